@@ -1,4 +1,4 @@
-"""How fast are three brokers that replicate everything, compared with one broker alone?
+"""How fast are three brokers that replicate everything, compared with a single broker?
 
 100-byte messages in batches of 1 MB, acks=all, replication factor 3, three partitions, one led by
 each broker; the same prebuilt requests go to one broker with one replica. All brokers and the

@@ -25,7 +25,7 @@ def main() -> None:
     desk.settle(*readers)
     before = [reader.owned for reader in readers]
     late = Reader("late")
-    # The others have been heard from just before it joins, and so learn of it as late as can be.
+    # The others have sent heartbeats just before it joins, so they learn of it as late as possible.
     due = {reader.member_id: desk.now_ms + desk.config.consumer_heartbeat_ms for reader in readers}
     due["late"] = desk.now_ms
     history: list[list[frozenset[tuple[bytes, int]]]] = [[] for _ in readers]
@@ -36,7 +36,7 @@ def main() -> None:
                 was_reading = reader.owned
                 desk.send(reader)
                 reader.obey()
-                # One who has let go says so at once, and does not wait for its next turn.
+                # A member that has revoked partitions reports it at once, not at its next turn.
                 wait_ms = (
                     0 if was_reading - reader.owned else desk.config.consumer_hasty_heartbeat_ms
                 )

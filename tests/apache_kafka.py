@@ -1,4 +1,4 @@
-"""Apache Kafka for tests, where java is and its jars can be had."""
+"""Apache Kafka for tests, where Java and its jars are available."""
 
 import tempfile
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ _MORE_SETTINGS = """\
 num.partitions=2
 group.initial.rebalance.delay.ms=0
 """
-"""As our own brokers in these tests, and no waiting for members that nobody starts."""
+"""Configured like our own brokers in these tests, and without a delay of the first rebalance."""
 
 
 @contextmanager
 def apache_kafka() -> Iterator[str]:
-    """Start one broker and yield where it listens; skips the test where it cannot be had."""
+    """Start one broker and yield its address; skips the test where Kafka is not available."""
     system = Kafka()
     try:
         system.version()

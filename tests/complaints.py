@@ -1,9 +1,9 @@
 """Fails a test whose broker complained: logged a warning, an error or a traceback.
 
-Clients retry, so a broker that drops every second connection can hide behind a green test. What a
-test means to provoke it names with `@pytest.mark.complains("connection_closed …")`: the exact text
-of the line, with `*` for the parts that differ from run to run (ports, folders). The sentence that
-says what an event means can be left out.
+Clients retry, so a broker that drops every second connection can hide behind a green test. A test
+that provokes a complaint on purpose names it with `@pytest.mark.complains("connection_closed …")`:
+the exact text of the line, with `*` for the parts that differ from run to run (ports, folders). The
+sentence that explains an event can be left out.
 """
 
 import logging
@@ -17,12 +17,12 @@ from kafkaesque.testing.process import BrokerProcess
 
 LOGGERS = ("kafkaesque", "asyncio")
 OF_CLIENTS = ("kafkaesque.spark.",)
-"""Loggers of ours that are no broker's."""
+"""Loggers of ours that do not belong to a broker."""
 WITHOUT_LEADERS = pytest.mark.complains(
     "problem kind=no-majority: the catalog has no leader, so nothing can be changed *",
     "problem kind=leaderless: no leader for *",
 )
-"""For tests that take brokers away for so long that those who are left may say so."""
+"""For tests that take brokers away for so long that the others may report it."""
 
 _LINE = re.compile(
     rb"^[\d-]+ [\d:,]+ (?:WARNING|ERROR|CRITICAL) (.*)$|^(Traceback .*)$", re.MULTILINE
@@ -30,7 +30,7 @@ _LINE = re.compile(
 
 
 class _Kept(logging.Handler):
-    """Keeps what brokers in this process complain about."""
+    """Collects what brokers in this process complain about."""
 
     def __init__(self, complaints: list[str]) -> None:
         super().__init__(logging.WARNING)
@@ -44,7 +44,7 @@ class _Kept(logging.Handler):
 
 
 class Complaints:
-    """What all brokers of this session complained about and no test has answered for yet."""
+    """What all brokers of this session complained about and no test has claimed yet."""
 
     def __init__(self) -> None:
         self.new: list[str] = []
@@ -62,7 +62,7 @@ class Complaints:
         BrokerProcess.output_watchers.remove(self.look)
 
     def look(self, output: Path) -> None:
-        """Read on in what a broker prints; of one not seen before only what comes from now on."""
+        """Read new output of a broker; of one not seen before only later output."""
         is_there = output.exists()
         if output not in self._read_to:
             self._read_to[output] = output.stat().st_size if is_there else 0

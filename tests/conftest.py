@@ -1,4 +1,4 @@
-"""What all tests share: how long and how randomly Hypothesis searches, and that ctrl-C counts."""
+"""What all tests share: how long and how randomly Hypothesis searches, and that ctrl-C works."""
 
 import signal
 
@@ -20,7 +20,7 @@ settings.register_profile(
 )
 settings.load_profile("repeat")
 
-# Programs that a shell starts in the background ignore ctrl-C, and so do theirs. Tests that send it
-# to a program of ours must not wait for ever when they are run like that.
+# Programs that a shell starts in the background ignore ctrl-C, and so do their children. Tests that
+# send it to a program of ours must not wait forever when they are run like that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

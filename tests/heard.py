@@ -1,4 +1,4 @@
-"""The events of a broker in a test: kept for the test, and logged as a broker logs them."""
+"""The events of a broker in a test: kept for the test, and logged like a broker logs them."""
 
 from typing import TypeVar
 
@@ -11,14 +11,14 @@ E = TypeVar("E", bound=Event)
 
 
 class Heard:
-    """Takes what a broker tells. What it complains about fails a test, as its log lines do."""
+    """Receives a broker's events. Complaints fail a test, as its log lines do."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.all: list[Event] = []
         self._log = EventLog(clock or SystemClock(), EVERY_LINE)
 
     def tell(self, event: Event) -> None:
-        """Take one event."""
+        """Receive one event."""
         self.all.append(event)
         self._log.tell(event)
 

@@ -1,6 +1,6 @@
 """A proxy before a broker that breaks connections just before some answers to Produce requests.
 
-What such a request brought is written, and its sender does not learn that.
+The records of such a request are written, and the client does not learn it.
 """
 
 import asyncio
@@ -16,26 +16,26 @@ _LENGTH_BYTES = 4
 _CORRELATION_AT = 4
 _PRODUCE = 0
 _LINK_BYTE = 1
-"""With which the links between brokers begin; they pass as they are."""
+"""The first bytes of links between brokers; they pass unchanged."""
 _HEAD_BYTES = 300
-"""In which a request says of which client and transaction it is."""
+"""How much of a request contains its client and transactional id."""
 _CHUNK_BYTES = 256 << 10
 
 Chooses = Callable[[], bool]
-"""Asked for every answer to a Produce request: whether it gets lost."""
+"""Called for every answer to a Produce request: whether it gets lost."""
 
 
 class LostAnswers:
     """The address of one broker, as its clients see it; `target_port` is the broker's own.
 
-    Only requests whose head has the bytes `of` in it are chosen from.
+    Only requests with the bytes `of` in their head can lose their answers.
     """
 
     def __init__(self, is_lost: Chooses, of: bytes = b"") -> None:
         self.port = 0
         self.target_port = 0
         self.count = 0
-        """How many answers got lost."""
+        """How many answers have been lost."""
         self._is_lost = is_lost
         self._of = of
         self._tasks: set[asyncio.Task[None]] = set()
@@ -57,7 +57,7 @@ class LostAnswers:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given."""
+        """The bootstrap address for clients."""
         return f"{HOST}:{self.port}"
 
     async def _hang_up(self) -> None:
@@ -113,7 +113,7 @@ class LostAnswers:
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass everything on until an end is gone."""
+    """Forward everything until one side is gone."""
     with suppress(OSError):
         while data := await reader.read(_CHUNK_BYTES):
             writer.write(data)
@@ -126,7 +126,7 @@ async def _pipe(
     passes: Callable[[bytes], bool],
     sent: bytes = b"",
 ) -> None:
-    """Pass frames on until an end is gone, or until one may not pass; `sent` has gone before."""
+    """Forward frames until one side is gone, or until one may not pass; `sent` was sent before."""
     with suppress(OSError, asyncio.IncompleteReadError):
         while True:
             length = sent + await reader.readexactly(_LENGTH_BYTES - len(sent))

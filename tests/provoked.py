@@ -1,7 +1,7 @@
-"""Checks what `@pytest.mark.event("disk_full")` says: that the test provokes these events.
+"""Checks `@pytest.mark.event("disk_full")`: that the test provokes these events.
 
-In this process they are seen on their way into the log; of brokers that are processes of their own
-what they printed is read.
+In this process they are seen on their way into the log; for brokers in separate processes their
+output is read.
 """
 
 import logging
@@ -17,7 +17,7 @@ from kafkaesque.testing.process import BrokerProcess
 
 
 class _Seen(logging.Handler):
-    """Keeps the names of the events that are logged."""
+    """Keeps the names of logged events."""
 
     def __init__(self) -> None:
         super().__init__()

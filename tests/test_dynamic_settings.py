@@ -1,4 +1,4 @@
-"""What of a broker's settings can be changed while it runs: names, values, contradictions."""
+"""Which broker settings can be changed at run time: names, values, contradictions."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from kafkaesque.settings import KEYS
 from kafkaesque.topic_settings import DEFAULTS, TOPIC_SETTINGS
 
 
-def test_each_row_names_a_key_that_exists_or_a_setting_of_topics_or_has_no_effect() -> None:
+def test_each_row_names_an_existing_key_or_a_topic_setting_or_has_no_effect() -> None:
     for name, row in ROWS.items():
         assert row.name == name
         assert not (row.key and row.topic)
@@ -31,7 +31,7 @@ def test_each_row_names_a_key_that_exists_or_a_setting_of_topics_or_has_no_effec
             assert "without effect" in row.text
 
 
-def test_no_two_rows_stand_for_the_same() -> None:
+def test_no_two_rows_are_for_the_same_setting() -> None:
     stands_for = [row.key or row.topic for row in ROWS.values() if row.key or row.topic]
     assert len(set(stands_for)) == len(stands_for)
 
@@ -52,12 +52,14 @@ def test_no_two_rows_stand_for_the_same() -> None:
         ("follower.replication.throttled.rate", "fast", "must be a whole number"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_name(name: str, text: str, said: str) -> None:
+def test_an_invalid_value_is_refused_with_the_settings_name(
+    name: str, text: str, said: str
+) -> None:
     with pytest.raises(InvalidSetting, match=said):
         check(name, text)
 
 
-def test_every_throttle_of_kafkas_tools_is_taken() -> None:
+def test_every_throttle_of_kafkas_tools_is_accepted() -> None:
     assert THROTTLES
     for name in THROTTLES:
         check(name, "1000000")
@@ -65,7 +67,7 @@ def test_every_throttle_of_kafkas_tools_is_taken() -> None:
             check(name, "fast")
 
 
-def test_settings_of_all_sections_are_changed_together_and_the_rest_stays() -> None:
+def test_settings_of_several_sections_change_together_and_the_rest_stays() -> None:
     before = BrokerConfig(housekeeping=HousekeepingConfig(check_interval_ms=7))
     after = with_changes(
         before,
@@ -83,7 +85,7 @@ def test_settings_of_all_sections_are_changed_together_and_the_rest_stays() -> N
     assert limits_with_changes(LimitsConfig(), {"max.connections": "5"}).connections_max == 5
 
 
-def test_what_contradicts_is_refused_by_the_names_that_clients_know() -> None:
+def test_contradictions_are_refused_under_the_names_that_clients_know() -> None:
     with pytest.raises(InvalidSetting, match=r"group\.min\.session\.timeout\.ms is 9 and must be"):
         with_changes(
             BrokerConfig(),
@@ -91,7 +93,7 @@ def test_what_contradicts_is_refused_by_the_names_that_clients_know() -> None:
         )
 
 
-def test_the_configuration_file_feeds_the_default_of_topics() -> None:
+def test_the_configuration_file_sets_the_defaults_of_topics() -> None:
     static = static_defaults(BrokerConfig(housekeeping=HousekeepingConfig(dirty_share_min=0.25)))
     assert static.min_cleanable_dirty_ratio == 0.25
     texts = {"log.cleaner.min.cleanable.ratio": "0.5", "group.max.size": "3"}

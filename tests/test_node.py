@@ -1,4 +1,4 @@
-"""A node's life: what it tells clients of itself, how it stops, and what a signal does."""
+"""A node's life cycle: its advertised address, how it stops, and what a signal does."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ def a_long_poll(topic: str, correlation_id: int) -> bytes:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_clean_stop_answers_what_is_under_way_and_takes_nothing_new(
+def test_a_clean_stop_answers_pending_requests_and_accepts_no_new_ones(
     tmp_path: Path, loop: str
 ) -> None:
     async def go() -> None:
@@ -73,7 +73,7 @@ def test_a_clean_stop_answers_what_is_under_way_and_takes_nothing_new(
         ("[2001:db8::1]:99", "2001:db8::1", 99),
     ],
 )
-def test_an_advertised_address_is_told_instead_of_the_one_used(
+def test_an_advertised_address_replaces_the_real_one(
     tmp_path: Path, advertised: str, host: str, port: int
 ) -> None:
     async def go() -> None:
@@ -87,7 +87,7 @@ def test_an_advertised_address_is_told_instead_of_the_one_used(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_client_by_ipv6_is_told_an_address_without_brackets(tmp_path: Path, loop: str) -> None:
+def test_a_client_over_ipv6_gets_an_address_without_brackets(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             if len(broker.node.addresses) == 1:
@@ -101,7 +101,7 @@ def test_a_client_by_ipv6_is_told_an_address_without_brackets(tmp_path: Path, lo
 
 
 @pytest.mark.parametrize("advertised", ["host", "host:", ":1", "host:x", "host:70000", "::1:9"])
-def test_an_advertised_address_that_is_none_is_refused(tmp_path: Path, advertised: str) -> None:
+def test_an_invalid_advertised_address_is_refused(tmp_path: Path, advertised: str) -> None:
     async def go() -> None:
         settings = NodeSettings(port=0, data=tmp_path, advertised=advertised)
         with pytest.raises(BadConfiguration):
@@ -111,7 +111,7 @@ def test_an_advertised_address_that_is_none_is_refused(tmp_path: Path, advertise
 
 
 def a_broker(data: Path, **variables: str) -> tuple[subprocess.Popen[str], int]:
-    """Start a process that writes only what is wrong; return it and its port."""
+    """Start a process that logs only warnings and errors; return it and its port."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "kafkaesque", "serve"),
@@ -128,7 +128,7 @@ def a_broker(data: Path, **variables: str) -> tuple[subprocess.Popen[str], int]:
 
 
 def end(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Wait for its end; return the exit code and what it said on stderr."""
+    """Wait for its end; return the exit code and its stderr."""
     try:
         _, said = process.communicate(timeout=SECONDS_MAX)
     finally:
@@ -165,7 +165,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     with socket.create_connection(("127.0.0.1", port)) as stream:
         stream.settimeout(0.5)
         with pytest.raises(TimeoutError):
-            while True:  # until the broker takes no more, because no answer is read
+            while True:  # until the broker accepts no more, because no answer is read
                 stream.sendall(unread)
         process.send_signal(signal.SIGTERM)
         await_deaf(port)  # a second signal before it sees the first one would be the same one
@@ -174,7 +174,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
         assert end(process) == (128 + signal.SIGTERM, "")
 
 
-def test_what_cannot_be_set_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_an_invalid_setting_is_refused_in_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "bad.toml"
     file.write_text("[server]\nprot = 1\n")
     process = subprocess.Popen(
@@ -188,14 +188,14 @@ def test_what_cannot_be_set_is_said_in_one_sentence(tmp_path: Path) -> None:
     )
 
 
-def turn_byte(path: Path, place: int) -> None:
+def flip_byte(path: Path, place: int) -> None:
     data = bytearray(path.read_bytes())
     data[place] ^= 0xFF
     path.write_bytes(data)
 
 
 @pytest.mark.parametrize("victim", ["cluster-metadata", "journal", "identity"])
-def test_a_start_that_is_refused_says_why_in_one_sentence(tmp_path: Path, victim: str) -> None:
+def test_a_refused_start_says_why_in_one_sentence(tmp_path: Path, victim: str) -> None:
     process, _ = a_broker(tmp_path)
     process.send_signal(signal.SIGTERM)
     assert end(process) == (0, "")
@@ -203,9 +203,9 @@ def test_a_start_that_is_refused_says_why_in_one_sentence(tmp_path: Path, victim
         max(tmp_path.glob("cluster-metadata/*.log")).write_bytes(b"")
     else:
         data = (tmp_path / victim).read_bytes()
-        turn_byte(tmp_path / victim, 15)
-        if victim == "journal":  # its state is there twice
-            turn_byte(tmp_path / victim, data.rindex(data[:8]) + 15)
+        flip_byte(tmp_path / victim, 15)
+        if victim == "journal":  # it has two copies of its state
+            flip_byte(tmp_path / victim, data.rindex(data[:8]) + 15)
     before = (tmp_path / "journal").read_bytes()
     process = subprocess.Popen(
         [sys.executable, "-m", "kafkaesque", "serve", "--port", "0", "--data", str(tmp_path)],
@@ -220,13 +220,11 @@ def test_a_start_that_is_refused_says_why_in_one_sentence(tmp_path: Path, victim
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_what_is_written_outside_of_a_request_is_synced_without_a_tick(
-    tmp_path: Path, loop: str
-) -> None:
+def test_writes_outside_of_a_request_are_synced_without_a_tick(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             node = broker.node
-            node._stop_timers()  # nothing but the end of a turn can begin a sync from here on
+            node._stop_timers()  # only the end of a turn can start a sync from here on
             answers: list[KafkaesqueError | None] = []
             node.broker.create_topic("orders", 1, {}, answers.append)
             await broker.until(lambda: bool(answers))

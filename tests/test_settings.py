@@ -20,11 +20,11 @@ def a_file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_nothing_set_is_the_defaults() -> None:
+def test_without_settings_the_defaults_apply() -> None:
     assert load(None, {}, {}) == Settings()
 
 
-def test_flags_win_over_variables_over_the_file_over_defaults(tmp_path: Path) -> None:
+def test_flags_override_variables_override_the_file_overrides_defaults(tmp_path: Path) -> None:
     file = a_file(tmp_path, '[server]\nport = 1\nlisten = "a"\nadvertised = "a:1"\n')
     variables = {"KAFKAESQUE_SERVER_PORT": "2", "KAFKAESQUE_SERVER_LISTEN": "b"}
     server = load(file, variables, {"server.port": 3}).server
@@ -41,7 +41,7 @@ def test_every_kind_of_value_can_be_set_in_both_ways(tmp_path: Path) -> None:
     assert load(None, variables, {}).broker.auto_create_topics is False
 
 
-def test_a_choice_can_be_set_in_both_ways_and_nothing_else_is_taken(tmp_path: Path) -> None:
+def test_a_choice_can_be_set_in_both_ways_and_accepts_nothing_else(tmp_path: Path) -> None:
     file = a_file(tmp_path, '[groups]\nconsumer_migration_policy = "upgrade"\n')
     assert load(file, {}, {}).broker.groups.consumer_migration_policy is MigrationPolicy.UPGRADE
     variable = "KAFKAESQUE_GROUPS_CONSUMER_MIGRATION_POLICY"
@@ -56,7 +56,7 @@ def test_a_variable_can_name_the_file(tmp_path: Path) -> None:
     assert load(None, {"KAFKAESQUE_CONFIG": str(file)}, {}).limits.connections_max == 5
 
 
-def test_every_key_has_a_variable_of_its_own() -> None:
+def test_every_key_has_its_own_variable() -> None:
     assert len({key.variable for key in KEYS.values()}) == len(KEYS)
 
 
@@ -74,14 +74,14 @@ def test_every_key_has_a_variable_of_its_own() -> None:
         ("[server\n", "is not TOML"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused_in_one_sentence(
+def test_an_invalid_file_is_refused_in_one_sentence(
     tmp_path: Path, text: str, sentence: str
 ) -> None:
     with pytest.raises(BadConfiguration, match=sentence):
         load(a_file(tmp_path, text), {}, {})
 
 
-def test_a_file_that_is_not_there_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(BadConfiguration, match="cannot read"):
         load(tmp_path / "none.toml", {}, {})
 
@@ -95,14 +95,12 @@ def test_a_file_that_is_not_there_is_said_in_one_sentence(tmp_path: Path) -> Non
         ("KAFKAESQUE_BROKER_AUTO_CREATE_TOPICS", "yes", "must be true or false"),
     ],
 )
-def test_a_variable_that_makes_no_sense_is_refused(
-    variable: str, value: str, sentence: str
-) -> None:
+def test_an_invalid_variable_is_refused(variable: str, value: str, sentence: str) -> None:
     with pytest.raises(BadConfiguration, match=sentence):
         load(None, {variable: value}, {})
 
 
-def test_variables_of_other_programs_are_left_alone() -> None:
+def test_variables_of_other_programs_are_ignored() -> None:
     assert load(None, {"KAFKAESQUE_BOOTSTRAP": "x", "HOME": "y"}, {}) == Settings()
 
 
@@ -137,9 +135,7 @@ def test_variables_of_other_programs_are_left_alone() -> None:
         ),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(
-    key: str, value: int, sentence: str
-) -> None:
+def test_contradictory_settings_are_refused(key: str, value: int, sentence: str) -> None:
     with pytest.raises(BadConfiguration, match=sentence):
         load(None, {KEYS[key].variable: str(value)}, {})
 
@@ -154,7 +150,7 @@ def test_settings_that_contradict_each_other_are_refused(
         ("transactions.state_partitions", PARTITIONS_MAX),
     ],
 )
-def test_what_the_rest_of_the_broker_could_not_do_is_refused(key: str, largest: int) -> None:
+def test_values_that_the_broker_cannot_handle_are_refused(key: str, largest: int) -> None:
     load(None, {KEYS[key].variable: str(largest)}, {})
     with pytest.raises(BadConfiguration, match=f"must be from 1 to {largest}, not {largest + 1}"):
         load(None, {KEYS[key].variable: str(largest + 1)}, {})
@@ -162,7 +158,7 @@ def test_what_the_rest_of_the_broker_could_not_do_is_refused(key: str, largest: 
 
 @pytest.mark.parametrize("value", [-HUGE, 0, 1, (1 << 31) - 1, 1 << 31, HUGE, HUGE + 1])
 @pytest.mark.parametrize("key", NUMBERS, ids=lambda key: key.name)
-def test_no_number_is_too_small_or_too_large_to_be_told_so(key: Key, value: int) -> None:
+def test_numbers_of_any_size_are_refused_with_a_message(key: Key, value: int) -> None:
     try:
         settings = load(None, {key.variable: str(value)}, {})
     except BadConfiguration as refused:

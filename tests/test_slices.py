@@ -1,10 +1,10 @@
-"""Long work in slices: urgent work takes turns, background work waits for it and for its turn."""
+"""Long work in slices: urgent work takes turns, background work waits for it and runs in order."""
 
 from kafkaesque.slices import Sliced, Slices, whole
 
 
 class Work:
-    """Work of some slices that notes each of them."""
+    """Work of some slices that records each of them."""
 
     def __init__(self, done: list[str], name: str, slices: int) -> None:
         self.done = done
@@ -22,7 +22,7 @@ def run_all(slices: Slices) -> None:
         slices.run()
 
 
-def test_urgent_work_begins_at_once_and_takes_turns() -> None:
+def test_urgent_work_starts_at_once_and_takes_turns() -> None:
     slices, done = Slices(), list[str]()
     slices.begin(Work(done, "a", 3).steps())
     assert done == ["a0"]
@@ -32,7 +32,7 @@ def test_urgent_work_begins_at_once_and_takes_turns() -> None:
     assert done == ["a0", "b0", "a1", "b1", "a2"]
 
 
-def test_background_work_waits_for_urgent_work_and_is_done_one_after_the_other() -> None:
+def test_background_work_waits_for_urgent_work_and_runs_one_after_the_other() -> None:
     slices, done = Slices(), list[str]()
     slices.queue(Work(done, "x", 2).steps())
     slices.queue(Work(done, "y", 1).steps())
@@ -43,7 +43,7 @@ def test_background_work_waits_for_urgent_work_and_is_done_one_after_the_other()
     assert done == ["x0", "a0", "a1", "x1", "y0"]
 
 
-def test_work_that_was_given_up_is_passed_over() -> None:
+def test_cancelled_work_is_skipped() -> None:
     slices, done = Slices(), list[str]()
     given_up = Work(done, "x", 9).steps()
     slices.queue(given_up)
@@ -54,7 +54,7 @@ def test_work_that_was_given_up_is_passed_over() -> None:
     assert done == ["x0", "y0"]
 
 
-def test_the_driver_is_asked_once_for_each_slice() -> None:
+def test_the_driver_is_called_once_for_each_slice() -> None:
     slices, asked = Slices(), list[int]()
     slices.on_wanted = lambda: asked.append(1)
     slices.queue(Work([], "x", 2).steps())
@@ -67,14 +67,14 @@ def test_the_driver_is_asked_once_for_each_slice() -> None:
     assert not slices.has_work
 
 
-def test_the_driver_is_not_asked_when_work_ends_in_its_first_slice() -> None:
+def test_the_driver_is_not_called_when_work_ends_in_its_first_slice() -> None:
     slices, asked = Slices(), list[int]()
     slices.on_wanted = lambda: asked.append(1)
     slices.begin(Work([], "a", 0).steps())
     assert asked == []
 
 
-def test_whole_work_returns_its_result() -> None:
+def test_work_run_at_once_returns_its_result() -> None:
     def count() -> Sliced[int]:
         yield
         yield

@@ -1,4 +1,4 @@
-"""What texts are counted with is what they take."""
+"""The estimated size of a text is at least its real size."""
 
 import sys
 
@@ -16,34 +16,34 @@ texts = st.text(max_size=300)
 
 
 def alone(text: str) -> str:
-    """A text as it is read from a log: with no encoded copy beside it."""
+    """A text as it is read from a log: without a cached encoded copy."""
     return text.encode().decode()
 
 
 @given(texts)
-def test_a_text_takes_no_more_than_it_is_counted_with(text: str) -> None:
+def test_a_text_takes_no_more_than_its_estimate(text: str) -> None:
     assert sys.getsizeof(alone(text)) <= TEXT_BYTES + chars_bytes(text)
 
 
 @given(texts)
-def test_with_its_encoded_copy_it_takes_at_most_twice_as_much(text: str) -> None:
+def test_with_its_encoded_copy_a_text_takes_at_most_twice_as_much(text: str) -> None:
     copy = 0 if text.isascii() else len(text.encode()) + 1
     assert sys.getsizeof(alone(text)) + copy <= 2 * (TEXT_BYTES + chars_bytes(text))
 
 
 @given(texts)
-def test_the_length_of_an_encoded_text_is_right(text: str) -> None:
+def test_the_length_of_an_encoded_text_is_correct(text: str) -> None:
     assert utf8_bytes(text) == len(text.encode())
 
 
 @pytest.mark.parametrize("text", ["m" * 4_092 + "\N{SAUROPOD}", "\N{SAUROPOD}" * 1_024])
-def test_a_few_bytes_can_take_four_times_as_many(text: str) -> None:
+def test_a_few_bytes_can_take_four_times_as_much(text: str) -> None:
     assert len(text.encode()) == 4_096
     assert sys.getsizeof(alone(text)) <= TEXT_BYTES + chars_bytes(text) <= 16_500
 
 
 @given(names=st.frozensets(texts, max_size=20), rack=texts, instance=texts)
-def test_a_member_takes_no_more_than_it_is_counted_with(
+def test_a_member_takes_no_more_than_its_estimate(
     names: frozenset[str], rack: str, instance: str
 ) -> None:
     member = ConsumerMember(member_id="m", instance_id=instance, rack_id=rack, names=names)
@@ -52,7 +52,7 @@ def test_a_member_takes_no_more_than_it_is_counted_with(
 
 
 @given(names=st.lists(texts, max_size=20), client=texts, instance=texts)
-def test_what_one_says_who_joins_takes_little_more_than_it_is_counted_with(
+def test_a_join_request_takes_little_more_than_its_estimate(
     names: list[str], client: str, instance: str
 ) -> None:
     join = Join(

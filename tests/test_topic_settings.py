@@ -1,4 +1,4 @@
-"""Topic settings are read as clients write them, and nonsense is refused in one sentence."""
+"""Topic settings are read as clients write them, and invalid ones are refused in one sentence."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from kafkaesque.topic_settings import (
 )
 
 
-def test_what_is_not_set_is_as_the_defaults_say() -> None:
+def test_unset_settings_have_the_defaults() -> None:
     assert resolve({}) == DEFAULTS
     assert resolve({}).flush_policy is FlushPolicy.ALWAYS
 
@@ -50,6 +50,6 @@ def test_every_value_is_read_back_as_it_is_shown(name: str) -> None:
         ("min.cleanable.dirty.ratio", "half"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name(name: str, text: str) -> None:
+def test_an_invalid_value_is_refused_with_the_settings_name(name: str, text: str) -> None:
     with pytest.raises(InvalidSetting, match=name):
         resolve({name: text})

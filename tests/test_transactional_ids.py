@@ -19,7 +19,7 @@ NUMBERS = st.integers(0, 10**18 - 1)
 
 
 @given(NAMES, NAMES, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
-def test_an_id_says_what_it_was_made_of(
+def test_an_id_contains_its_parts(
     query: str, sink: str, batch: int, driver_epoch: int, task: int, attempt: int
 ) -> None:
     one = BatchTransactionId(query, sink, batch, driver_epoch, task, attempt)
@@ -28,7 +28,7 @@ def test_an_id_says_what_it_was_made_of(
     assert str(one).startswith(sink_key(query, sink) + "/")
 
 
-def test_the_longest_names_make_an_id_that_coordinators_take() -> None:
+def test_the_longest_names_make_an_id_that_coordinators_accept() -> None:
     last = 10**18 - 1
     one = BatchTransactionId("ü" * 200, "☃" * 133, last, last, last, last)
     assert parse(str(one)) == one
@@ -52,7 +52,7 @@ def test_the_longest_names_make_an_id_that_coordinators_take() -> None:
         "spark/q/s/1234567890123456789/1/0/0",
     ],
 )
-def test_other_ids_are_not_of_a_batch(name: str) -> None:
+def test_other_ids_do_not_belong_to_a_batch(name: str) -> None:
     assert parse(name) is None
 
 
@@ -69,5 +69,5 @@ def test_other_ids_are_not_of_a_batch(name: str) -> None:
         ("spark/q/anything else", "spark/q"),
     ],
 )
-def test_ids_of_a_reserved_kind_are_hashed_by_their_first_two_parts(name: str, part: str) -> None:
+def test_reserved_ids_are_hashed_by_their_first_two_parts(name: str, part: str) -> None:
     assert hashed_part(name) == part

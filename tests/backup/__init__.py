@@ -1,1 +1,1 @@
-"""Backups: their files, and real brokers that are saved and brought back."""
+"""Backups: their files, and real brokers that are saved and restored."""

@@ -1,8 +1,8 @@
 """Real brokers with records in them, saved and restored; run as a program it dies on the way.
 
-    python -m tests.backup.clusters save|restore FOLDER BOOTSTRAP MOVES
+python -m tests.backup.clusters save|restore FOLDER BOOTSTRAP MOVES
 
-ends itself by SIGKILL when it has moved on that many times.
+kills itself with SIGKILL after that many steps of progress.
 """
 
 import os
@@ -37,7 +37,7 @@ Seen: TypeAlias = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | Non
 
 
 class Notes(Watch):
-    """Keeps what it is told."""
+    """Keeps the reported progress."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -47,7 +47,7 @@ class Notes(Watch):
 
 
 class Fatal(Watch):
-    """Ends the process after some moves."""
+    """Kills the process after some steps."""
 
     def __init__(self, moves: int) -> None:
         self._left = moves
@@ -79,7 +79,7 @@ def restore(
 
 
 def die(verb: str, folder: Path, bootstrap: str, moves: int) -> None:
-    """Save or restore in a process that is killed after some moves."""
+    """Save or restore in a process that is killed after some steps."""
     words = [sys.executable, "-m", "tests.backup.clusters", verb, str(folder), bootstrap]
     done = subprocess.run([*words, str(moves)], check=False)
     assert done.returncode == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""Chunk files: what is written comes back, and whatever is changed is noticed."""
+"""Chunk files: what is written is read back, and every change is noticed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ def write(folder: Path, views: Sequence[BatchView], first: int, end: int) -> Sav
 
 @settings(max_examples=30)  # each is synced to disk
 @given(gaps=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=6))
-def test_batches_come_back_byte_for_byte(
+def test_batches_are_read_back_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, gaps: list[tuple[int, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("chunk")
@@ -67,7 +67,7 @@ def test_any_flipped_bit_is_noticed_and_the_file_named(tmp_path: Path) -> None:
             assert str(path) in str(raised.value)
 
 
-def test_damage_in_a_batch_names_the_byte_at_which_it_begins(tmp_path: Path) -> None:
+def test_damage_in_a_batch_names_its_first_byte(tmp_path: Path) -> None:
     views = [a_batch(0), a_batch(2), a_batch(4)]
     chunk = write(tmp_path, views, 0, 6)
     path = tmp_path / chunk.name
@@ -80,7 +80,7 @@ def test_damage_in_a_batch_names_the_byte_at_which_it_begins(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("missing", [1, FOOTER_BYTES, FOOTER_BYTES + 10, FOOTER_BYTES + 72])
-def test_a_file_cut_short_is_noticed(missing: int, tmp_path: Path) -> None:
+def test_a_truncated_file_is_noticed(missing: int, tmp_path: Path) -> None:
     chunk = write(tmp_path, [a_batch(0), a_batch(2)], 0, 4)
     path = tmp_path / chunk.name
     path.write_bytes(path.read_bytes()[:-missing])
@@ -105,7 +105,7 @@ def test_batches_in_the_wrong_order_are_noticed(tmp_path: Path) -> None:
         scan_chunk(tmp_path / chunk.name)
 
 
-def test_a_chunk_under_another_name_is_noticed(tmp_path: Path) -> None:
+def test_a_renamed_chunk_is_noticed(tmp_path: Path) -> None:
     chunk = write(tmp_path, [a_batch(0)], 0, 2)
     other = (tmp_path / chunk.name).rename(tmp_path / f"{5:020}.batches")
     with pytest.raises(DamagedBackup, match="offsets 0 to before 2"):
@@ -117,7 +117,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         scan_chunk(tmp_path / "gone.batches")
 
 
-def test_a_chunk_without_its_name_is_not_finished(tmp_path: Path) -> None:
+def test_a_chunk_without_its_final_name_is_unfinished(tmp_path: Path) -> None:
     writer = ChunkWriter(tmp_path, 0)
     writer.append(a_batch(0))
     writer.abandon()

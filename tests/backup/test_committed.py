@@ -1,4 +1,4 @@
-"""What transactions took back does not come back."""
+"""Aborted records are not restored."""
 
 import pytest
 
@@ -37,16 +37,16 @@ def offsets(batches: list[BatchView], *aborted: tuple[int, int]) -> list[int]:
     return [view.base_offset for view in committed(batches, rows)]
 
 
-def test_an_aborted_transaction_and_its_mark_are_left_out() -> None:
+def test_an_aborted_transaction_and_its_marker_are_left_out() -> None:
     batches = [data(0, 1), data(1, 1), end(2, 1, ControlType.ABORT), data(3, 1)]
     assert offsets(batches, (1, 0)) == [3]
 
 
-def test_a_committed_transaction_stays_and_its_mark_goes() -> None:
+def test_a_committed_transaction_stays_and_its_marker_is_left_out() -> None:
     assert offsets([data(0, 1), end(1, 1, ControlType.COMMIT)]) == [0]
 
 
-def test_producers_in_turns_are_told_apart() -> None:
+def test_interleaved_producers_are_kept_apart() -> None:
     batches = [
         data(0, 1),
         data(1, 2),
@@ -75,5 +75,5 @@ def test_a_producer_that_aborts_twice_loses_both() -> None:
     assert offsets(batches, (1, 4), (1, 0)) == [2]
 
 
-def test_a_transaction_that_began_before_what_was_fetched_is_left_out() -> None:
+def test_a_transaction_that_began_before_the_fetched_range_is_left_out() -> None:
     assert offsets([data(7, 1), end(8, 1, ControlType.ABORT)], (1, 3)) == []

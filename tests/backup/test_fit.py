@@ -1,4 +1,4 @@
-"""Batches made fit to be produced anew, and positions that follow their records."""
+"""Batches prepared for producing them again, and positions that follow their records."""
 
 import pytest
 from hypothesis import given
@@ -63,7 +63,7 @@ def wanted(views: list[BatchView], start: int, end: int) -> list[Record]:
 
 
 @given(partition=partitions())
-def test_all_records_in_the_range_come_back_dense_and_in_order(
+def test_all_records_in_the_range_are_restored_dense_and_in_order(
     partition: tuple[list[BatchView], int, int],
 ) -> None:
     found, expected = restored(*partition), wanted(*partition)
@@ -72,7 +72,7 @@ def test_all_records_in_the_range_come_back_dense_and_in_order(
 
 
 @given(partition=partitions(), positions=st.sets(st.integers(0, 40)))
-def test_a_position_has_the_same_records_ahead_afterwards(
+def test_a_restored_position_has_the_same_records_ahead(
     partition: tuple[list[BatchView], int, int], positions: set[int]
 ) -> None:
     expected = wanted(*partition)
@@ -96,13 +96,13 @@ def test_a_dense_batch_keeps_its_records_byte_for_byte(codec: Codec) -> None:
     fitted.check()
 
 
-def test_a_sequence_begins_again_where_numbers_end() -> None:
+def test_sequences_wrap_around_to_zero() -> None:
     view = BatchView(build_batch(records(0, 1)))
     fitted = BatchView(fit(view, 0, 1, PRODUCER, SEQUENCES + 3))
     assert fitted.base_sequence == 3
 
 
-def test_the_brokers_time_becomes_that_of_each_record() -> None:
+def test_append_time_becomes_the_timestamp_of_each_record() -> None:
     traits = BatchTraits(is_log_append_time=True)
     view = BatchView(build_batch(records(0, 3), traits=traits, codec=Codec.GZIP))
     fitted = BatchView(fit(view, 0, 3, PRODUCER, 0))

@@ -1,4 +1,4 @@
-"""Backups and restores that are killed on the way, and go on."""
+"""Killed backups and restores can be continued."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +45,7 @@ def assert_same(source: Broker, target: Broker) -> None:
 
 
 @pytest.mark.parametrize("moves", [1, 4, 9])
-def test_a_killed_backup_goes_on_with_the_chunks_that_it_has(
+def test_a_killed_backup_continues_with_the_chunks_that_it_has(
     moves: int, source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     die("save", tmp_path / "b", source.bootstrap, moves)
@@ -63,9 +63,7 @@ def test_a_killed_backup_goes_on_with_the_chunks_that_it_has(
     assert_same(source, target)
 
 
-def test_a_chunk_that_was_damaged_meanwhile_is_fetched_again(
-    source: Broker, tmp_path: Path
-) -> None:
+def test_a_chunk_damaged_meanwhile_is_fetched_again(source: Broker, tmp_path: Path) -> None:
     die("save", tmp_path / "b", source.bootstrap, 9)
     chunk = min((tmp_path / "b").rglob("*.batches"))
     sound = chunk.read_bytes()
@@ -76,7 +74,7 @@ def test_a_chunk_that_was_damaged_meanwhile_is_fetched_again(
 
 
 @pytest.mark.parametrize("moves", [1, 3, 17, 40])
-def test_a_killed_restore_goes_on_and_nothing_is_there_twice(
+def test_a_killed_restore_continues_and_duplicates_nothing(
     moves: int, source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     save(source.bootstrap, tmp_path / "b")
@@ -87,7 +85,7 @@ def test_a_killed_restore_goes_on_and_nothing_is_there_twice(
     assert not list((tmp_path / "b").glob("restore-*"))
 
 
-def test_a_restore_that_is_killed_again_and_again_is_finished_in_the_end(
+def test_a_repeatedly_killed_restore_is_finished_in_the_end(
     source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     save(source.bootstrap, tmp_path / "b")
@@ -97,7 +95,7 @@ def test_a_restore_that_is_killed_again_and_again_is_finished_in_the_end(
     assert_same(source, target)
 
 
-def test_somebody_elses_records_in_an_unfinished_restore_are_noticed(
+def test_foreign_records_in_an_unfinished_restore_are_noticed(
     source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     save(source.bootstrap, tmp_path / "b")
@@ -109,7 +107,7 @@ def test_somebody_elses_records_in_an_unfinished_restore_are_noticed(
         assert admin.topics.offsets([("letters", 1)], LATEST)[("letters", 1)] <= 60
 
 
-def test_a_topic_deleted_from_an_unfinished_restore_is_made_anew(
+def test_a_topic_deleted_from_an_unfinished_restore_is_created_again(
     source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     save(source.bootstrap, tmp_path / "b")
@@ -120,7 +118,7 @@ def test_a_topic_deleted_from_an_unfinished_restore_is_made_anew(
     assert_same(source, target)
 
 
-def test_an_unfinished_backup_of_something_else_is_not_gone_on_with(
+def test_an_unfinished_backup_of_something_else_is_not_continued(
     source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     die("save", tmp_path / "b", source.bootstrap, 4)
@@ -130,24 +128,24 @@ def test_an_unfinished_backup_of_something_else_is_not_gone_on_with(
         save(target.bootstrap, tmp_path / "b")
 
 
-def test_a_complete_backup_is_not_written_over(source: Broker, tmp_path: Path) -> None:
+def test_a_complete_backup_is_not_overwritten(source: Broker, tmp_path: Path) -> None:
     save(source.bootstrap, tmp_path / "b")
     with pytest.raises(BackupExists, match="complete"):
         save(source.bootstrap, tmp_path / "b")
 
 
-def test_a_folder_with_other_things_in_it_is_left_alone(source: Broker, tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_left_alone(source: Broker, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("do not lose")
     with pytest.raises(BackupExists, match="not empty"):
         save(source.bootstrap, tmp_path)
 
 
-def test_two_backups_at_once_do_not_share_a_folder(source: Broker, tmp_path: Path) -> None:
+def test_two_backups_cannot_share_a_folder_at_once(source: Broker, tmp_path: Path) -> None:
     with locked(tmp_path / "b"), pytest.raises(FolderInUse):
         save(source.bootstrap, tmp_path / "b")
 
 
-def test_a_topic_that_was_made_anew_is_not_mixed_into_an_old_backup(tmp_path: Path) -> None:
+def test_a_recreated_topic_is_not_mixed_into_an_old_backup(tmp_path: Path) -> None:
     with Broker() as broker, Admin(broker.bootstrap) as admin:
         admin.topics.create("orders", partitions=2)
         for partition in range(2):

@@ -1,4 +1,4 @@
-"""The manifest: whole or not there, and no change to it goes unnoticed."""
+"""The manifest is written atomically, and every change to it is noticed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -101,7 +101,9 @@ def a_backup(root: Path) -> Backup:
 
 @settings(max_examples=20)  # each is synced to disk
 @given(backup=backups)
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, backup: Backup) -> None:
+def test_a_manifest_is_read_back_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, backup: Backup
+) -> None:
     path = tmp_path_factory.mktemp("manifest") / MANIFEST_NAME
     write_sealed(path, backup)
     assert read_backup(path) == backup
@@ -119,7 +121,7 @@ def test_any_flipped_bit_of_the_manifest_is_noticed(tmp_path: Path) -> None:
             read_backup(path)
 
 
-def test_a_manifest_cut_short_names_the_byte(tmp_path: Path) -> None:
+def test_a_truncated_manifest_names_the_byte(tmp_path: Path) -> None:
     path = tmp_path / MANIFEST_NAME
     write_sealed(path, BACKUP)
     path.write_bytes(path.read_bytes()[:-40])
@@ -174,6 +176,6 @@ def test_a_chunk_that_the_manifest_lacks_is_a_hole(tmp_path: Path) -> None:
     assert "do not cover the offsets 0 to 4" in damage.reason
 
 
-def test_a_folder_without_a_backup_is_said_to_be_one(tmp_path: Path) -> None:
+def test_a_folder_without_a_backup_is_reported_as_such(tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="holds no backup"):
         load(tmp_path)

@@ -67,7 +67,7 @@ def delete_before(broker: Broker, topic: str, partition: int, offset: int) -> No
     client.delete_records([wanted])[wanted].result(10)
 
 
-def test_every_record_comes_back_with_key_value_headers_and_timestamp(
+def test_every_record_is_restored_with_key_value_headers_and_timestamp(
     source: Broker, target: Broker, admin: Admin, tmp_path: Path
 ) -> None:
     admin.topics.create("orders", partitions=3)
@@ -91,7 +91,7 @@ def test_batches_keep_their_codec(
     assert {view.codec for view in there.batches.fetch("packed", 0, 0).batches} == {codec}
 
 
-def test_a_backup_under_load_holds_all_that_was_there_when_it_began(
+def test_a_backup_under_load_has_everything_from_before_its_start(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     admin.topics.create("busy", partitions=2)
@@ -122,7 +122,7 @@ def test_a_backup_under_load_holds_all_that_was_there_when_it_began(
     assert found[0][:50] == seen(before)
 
 
-def test_settings_and_partitions_come_back(
+def test_settings_and_partitions_are_restored(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     settings = {
@@ -139,7 +139,7 @@ def test_settings_and_partitions_come_back(
     assert len(there.topics.describe("set").partitions) == 5
 
 
-def test_a_setting_can_be_given_or_left_out_at_the_restore(
+def test_a_setting_can_be_changed_or_left_out_at_the_restore(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     admin.topics.create("set", partitions=1, settings={"segment.bytes": "100000"})
@@ -150,7 +150,7 @@ def test_a_setting_can_be_given_or_left_out_at_the_restore(
     assert found == {"retention.ms": "-1"}
 
 
-def test_times_that_a_broker_gave_stay_those_that_readers_saw(
+def test_append_times_stay_those_that_readers_saw(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     admin.topics.create(
@@ -183,7 +183,7 @@ def test_a_partition_whose_first_records_are_deleted_begins_at_0_again(
     assert (committed.offset, committed.metadata) == (2, "noted")
 
 
-def test_records_deleted_while_they_are_saved_are_noted(
+def test_records_deleted_during_the_backup_are_noted(
     source: Broker, target: Broker, admin: Admin, tmp_path: Path
 ) -> None:
     admin.topics.create("leaky", partitions=1)
@@ -206,7 +206,7 @@ def test_records_deleted_while_they_are_saved_are_noted(
     assert contents(target.bootstrap, "leaky") == {0: seen(expected)}
 
 
-def test_a_compacted_topic_comes_back_without_its_holes(
+def test_a_compacted_topic_is_restored_without_its_holes(
     target: Broker, there: Admin, tmp_path: Path
 ) -> None:
     broker = Broker(tmp_path / "data")
@@ -243,7 +243,7 @@ def test_a_compacted_topic_comes_back_without_its_holes(
     assert kinds["cleanup.policy"] == "compact"
 
 
-def test_groups_stand_before_the_same_records(
+def test_groups_resume_at_the_same_records(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     admin.topics.create("orders", partitions=2)
@@ -258,7 +258,7 @@ def test_groups_stand_before_the_same_records(
     assert there.groups.offsets("audit") == {("orders", 0): 20}
 
 
-def test_a_group_ahead_of_what_is_saved_is_taken_back_and_that_is_said(
+def test_a_group_ahead_of_the_saved_end_is_moved_back_and_reported(
     source: Broker, admin: Admin, tmp_path: Path
 ) -> None:
     admin.topics.create("orders", partitions=1)
@@ -271,7 +271,7 @@ def test_a_group_ahead_of_what_is_saved_is_taken_back_and_that_is_said(
     assert saved.notes == tuple(watch.notes)
 
 
-def test_only_what_fits_the_patterns_is_saved_and_restored(
+def test_only_what_matches_the_patterns_is_saved_and_restored(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     for name in ("orders", "order-lines", "letters"):
@@ -285,7 +285,7 @@ def test_only_what_fits_the_patterns_is_saved_and_restored(
     assert [one.group for one in there.groups.list()] == ["of-orders"]
 
 
-def test_a_pattern_that_fits_nothing_is_refused(source: Broker, tmp_path: Path) -> None:
+def test_a_pattern_without_a_match_is_refused(source: Broker, tmp_path: Path) -> None:
     with pytest.raises(UnknownTopic, match="orders"):
         save(source.bootstrap, tmp_path / "b", Wanted(topics=("orders",)))
 
@@ -304,7 +304,7 @@ def test_a_topic_with_records_is_never_added_to(
     assert admin.topics.offsets([("orders", 0)], LATEST) == {("orders", 0): 5}
 
 
-def test_a_topic_can_come_back_under_another_name_beside_the_old_one(
+def test_a_topic_can_be_restored_under_another_name_beside_the_old_one(
     source: Broker, admin: Admin, tmp_path: Path
 ) -> None:
     for name in ("orders", "letters"):
@@ -318,7 +318,7 @@ def test_a_topic_can_come_back_under_another_name_beside_the_old_one(
     assert admin.groups.offsets("g") == {("orders", 0): 5, ("old-orders", 0): 5}
 
 
-def test_an_empty_topic_that_is_there_is_used(
+def test_an_existing_empty_topic_is_used(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     for client in (admin, there):
@@ -339,7 +339,7 @@ def test_another_number_of_partitions_is_refused(
         restore(target.bootstrap, tmp_path / "b")
 
 
-def test_fifty_partitions_and_empty_topics_come_back(
+def test_fifty_partitions_and_empty_topics_are_restored(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     admin.topics.create("wide", partitions=50)
@@ -352,7 +352,7 @@ def test_fifty_partitions_and_empty_topics_come_back(
     assert contents(target.bootstrap, "empty") == {0: [], 1: []}
 
 
-def test_records_older_than_the_retention_are_not_deleted_while_they_come_back(
+def test_records_older_than_the_retention_are_not_deleted_during_the_restore(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     admin.topics.create("old", partitions=1, settings={"retention.ms": "-1"})
@@ -386,7 +386,7 @@ def test_an_unfinished_backup_is_not_restored(
         restore(target.bootstrap, tmp_path / "b")
 
 
-def test_a_group_that_is_in_use_is_named_and_the_rest_is_done(
+def test_a_group_in_use_is_named_and_the_rest_is_restored(
     source: Broker, target: Broker, admin: Admin, there: Admin, tmp_path: Path
 ) -> None:
     from confluent_kafka import Consumer

@@ -1,4 +1,4 @@
-"""The state of the whole cluster: saved always, restored on demand, never in silence."""
+"""The state of the whole cluster: always saved, restored on request, never silently."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.requirement("LOG-5")
 
 WITH_CLUSTER = What(is_with_cluster=True)
 FEATURE = "transaction.version"
-"""The one whose level can be lowered again."""
+"""The feature whose level can be lowered again."""
 SAFE_DOWNGRADE = 2
 SECONDS_MAX = 10
 SHOWN_SECONDS_MAX = 60
@@ -58,7 +58,7 @@ def levels(bootstrap: str) -> dict[str, int]:
 
 
 def lower(bootstrap: str) -> None:
-    """Take the target back to a level below that of the source."""
+    """Lower the target to a level below that of the source."""
     clock = SystemClock()
     deadline_ms = clock.monotonic_ms() + SECONDS_MAX * 1000
     address = parse_addresses(bootstrap)[0]
@@ -71,13 +71,13 @@ def lower(bootstrap: str) -> None:
 
 
 def with_sections(folder: Path, sections: Mapping[str, Section]) -> Path:
-    """Let a backup hold other sections, as one of a later version would."""
+    """Give a backup other sections, like one of a later version."""
     path = folder / MANIFEST_NAME
     write_sealed(path, replace(read_backup(path), sections=sections))
     return folder
 
 
-def test_levels_of_features_come_back_on_demand_only(
+def test_feature_levels_are_restored_only_on_request(
     source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     saved = save(source.bootstrap, tmp_path / "b")
@@ -134,7 +134,7 @@ def test_a_level_that_the_target_has_passed_is_left_alone(
         ),
     ],
 )
-def test_what_cannot_be_restored_is_refused_before_anything_is_changed(
+def test_an_impossible_restore_is_refused_before_anything_is_changed(
     sections: Mapping[str, Section], sentence: str, source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     with Admin(source.bootstrap) as admin:
@@ -151,7 +151,7 @@ def test_what_cannot_be_restored_is_refused_before_anything_is_changed(
     assert contents(target.bootstrap, "orders") == contents(source.bootstrap, "orders")
 
 
-def test_only_a_section_that_is_there_can_be_left_out(
+def test_only_an_existing_section_can_be_left_out(
     source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     save(source.bootstrap, tmp_path / "b")
@@ -159,7 +159,7 @@ def test_only_a_section_that_is_there_can_be_left_out(
         restore(target.bootstrap, tmp_path / "b", What(is_with_cluster=True, left_out=("user",)))
 
 
-def test_a_backup_of_format_1_has_no_sections_and_is_read(
+def test_a_backup_of_format_1_has_no_sections_and_can_be_read(
     source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     with Admin(source.bootstrap) as admin:
@@ -175,7 +175,7 @@ def test_a_backup_of_format_1_has_no_sections_and_is_read(
     assert contents(target.bootstrap, "orders") == contents(source.bootstrap, "orders")
 
 
-def test_settings_of_all_brokers_come_back_to_brokers_of_ours(
+def test_cluster_wide_settings_are_restored_to_our_brokers(
     source: Broker, target: Broker, tmp_path: Path
 ) -> None:
     with Admin(source.bootstrap) as admin:
@@ -210,8 +210,8 @@ def await_settings(admin: Admin) -> None:
 
 @pytest.mark.compat
 @pytest.mark.long
-def test_settings_of_groups_and_of_all_brokers_come_back(tmp_path: Path) -> None:
-    """Between clusters of Apache Kafka: our brokers take no settings of groups."""
+def test_settings_of_groups_and_cluster_wide_settings_are_restored(tmp_path: Path) -> None:
+    """Between clusters of Apache Kafka: our brokers have no settings of groups."""
     with apache_kafka() as source:
         with Admin(source) as admin:
             admin.settings.alter(Kind.GROUP, "billing", GROUP_SETTING)
@@ -221,7 +221,7 @@ def test_settings_of_groups_and_of_all_brokers_come_back(tmp_path: Path) -> None
     everywhere, group = saved.sections[SETTINGS].content["holders"]
     assert group == {"kind": "GROUP", "name": "billing", "settings": GROUP_SETTING}
     assert (everywhere["kind"], everywhere["name"]) == ("BROKER", ALL_BROKERS)
-    assert everywhere["settings"].items() >= BROKER_SETTING.items()  # Kafka sets one by itself
+    assert everywhere["settings"].items() >= BROKER_SETTING.items()  # Kafka sets one itself
     with apache_kafka() as target:
         restored = restore(target, tmp_path / "b", WITH_CLUSTER)
         assert restored.sections == [FEATURES, SETTINGS]

@@ -36,7 +36,7 @@ class BrokerNode:
         self.start()
 
     def start(self) -> None:
-        """Begin a life."""
+        """Start the broker."""
         self.later.waiting.clear()
         self.is_ready = False
         store = Store.open(self.disk, TINY, self.clock, 1, self.failures.append, self.heard)
@@ -49,7 +49,7 @@ class BrokerNode:
         assert self.is_ready or self.failures
 
     def crash(self, policy: CrashPolicy = CrashPolicy.TORN) -> None:
-        """Let the power fail, and start again."""
+        """Lose power, and start again."""
         self.disk.crash(policy)
         self.start()
 
@@ -60,7 +60,7 @@ class BrokerNode:
         self.start()
 
     def sync(self) -> None:
-        """Let the disk answer until nothing is asked of it any more."""
+        """Let the disk answer until no requests are left."""
         self.broker.flush()
         while self.later.waiting:
             self.later.play()
@@ -79,7 +79,7 @@ class BrokerNode:
             self.sync()
 
     def create(self, name: str, partitions: int = 1, **settings: str) -> Answers:
-        """Create a topic; the list is filled when it is answered."""
+        """Create a topic; the list receives the answer."""
         answers: Answers = []
         named = {key.replace("_", "."): value for key, value in settings.items()}
         self.broker.create_topic(name, partitions, named, answers.append)
@@ -87,14 +87,14 @@ class BrokerNode:
         return answers
 
     def delete(self, name: str) -> Answers:
-        """Delete a topic; the list is filled when it is answered."""
+        """Delete a topic; the list receives the answer."""
         answers: Answers = []
         self.broker.delete_topic(name, answers.append)
         self.after_event()
         return answers
 
     def produce(self, name: str, *values: bytes, partition: int = 0) -> list[Outcome]:
-        """Append a batch; the list is filled when its fate is known."""
+        """Append a batch; the list receives its outcome."""
         outcomes: list[Outcome] = []
         batch = memoryview(a_batch(*values))
         self.broker.partition(name, partition).append(batch, outcomes.append)
@@ -102,15 +102,15 @@ class BrokerNode:
         return outcomes
 
     def values(self, name: str, partition: int = 0) -> list[bytes | None]:
-        """Read all that a consumer sees of a partition."""
+        """Read every record of a partition that a consumer can see."""
         return values_of(self.broker.partition(name, partition))
 
     def folders(self) -> list[str]:
-        """The folders that are there for topics, or were."""
+        """The folders of topics that exist or are being deleted."""
         return [name for name in self.disk.list("") if name not in ("journal", "cluster-metadata")]
 
     def groups(self, name: str) -> int:
-        """How many groups of this topic, or of its namesakes, the journal knows."""
+        """How many groups of topics with this name the journal has."""
         groups = self.broker._store.journal.groups
         return sum(group.startswith(f"{name}.") for group in groups)
 
@@ -119,7 +119,7 @@ class BrokerNode:
 
 
 def values_of(partition: Partition) -> list[bytes | None]:
-    """Read all that a consumer sees of a partition."""
+    """Read every record of a partition that a consumer can see."""
     found: list[bytes | None] = []
     offset = partition.first_offset
     while offset < partition.high_watermark:

@@ -1,4 +1,4 @@
-"""A node with some logs that a housekeeper looks after; time passes when the test says so."""
+"""A node with some logs and a housekeeper; the test controls the clock."""
 
 import random
 from collections.abc import Callable
@@ -93,7 +93,7 @@ class House:
         return offset
 
     def fill(self, *, at_ms: int | None = None) -> None:
-        """Write thirty records, which are several segments of 1 KiB."""
+        """Write thirty records, enough for several segments of 1 KiB."""
         for _ in range(30):
             self.write(at_ms=at_ms)
 
@@ -107,7 +107,7 @@ class House:
             self.store.flusher.kick()
 
     def pass_time(self, ms: int, *, ticks: int = 40) -> None:
-        """Let time pass in a few leaps, with many ticks after each."""
+        """Advance the clock in a few jumps, with many ticks after each."""
         for _ in range(4):
             self.clock.ms += max(ms // 4, self.config.retry_interval_ms)
             self.tick(ticks)
@@ -141,7 +141,7 @@ class House:
         return [name for name in self.disk.list(GROUP) if name.endswith(".log")]
 
     def change(self, **settings: object) -> None:
-        """Alter the topic, and tell its logs."""
+        """Change the topic's settings and pass them to its logs."""
         self.settings = replace(self.settings, **settings)  # type: ignore[arg-type]
         for replica in self.replicas.values():
             configure_log(replica.log, self.settings)

@@ -1,4 +1,4 @@
-"""One node with a real store and a real replica on a simulated disk; its peers are the test."""
+"""One node with a real store and a real replica on a simulated disk; the test plays its peers."""
 
 import random
 from collections.abc import Callable
@@ -64,7 +64,7 @@ class Node:
             self.sync()
 
     def sync(self) -> None:
-        """Let the disk answer until nothing is asked of it any more."""
+        """Let the disk answer until no requests are left."""
         self.store.flusher.kick()
         while self.later.waiting:
             self.later.play()
@@ -80,7 +80,7 @@ class Node:
             self.after_event()
 
     def propose(self, *values: bytes) -> tuple[Offset, list[Outcome]]:
-        """Propose a batch; the list is filled when its fate is known."""
+        """Propose a batch; the list receives its outcome."""
         outcomes: list[Outcome] = []
         offset = self.replica.propose(a_batch(*values), outcomes.append)
         self.after_event()
@@ -106,7 +106,7 @@ class Node:
         self.accepts(2, self.replica.raft.end)
 
     def let_the_transfer_fail(self) -> None:
-        """Pass time in which everybody answers and nobody takes over."""
+        """Let time pass while all followers answer and none takes over."""
         leadership = self.replica.raft.leadership
         assert leadership is not None
         for _ in range(self.replica.raft.config.transfer_ticks):
@@ -116,7 +116,7 @@ class Node:
         assert leadership.transferee is None
 
     def restart(self, *, after: Callable[[], object] | None = None) -> None:
-        """Stop cleanly, let `after` do its worst, and start again."""
+        """Stop cleanly, run `after`, and start again."""
         self.store.close()
         self.disk.kill()
         if after is not None:

@@ -1,4 +1,4 @@
-"""A partition on a simulated disk, and batches as an idempotent producer numbers them."""
+"""A partition on a simulated disk, and batches numbered like an idempotent producer's."""
 
 from kafkaesque.broker.partition.partition import Appended, Partition
 from kafkaesque.broker.replication.watermark import Outcome
@@ -24,7 +24,7 @@ def numbered(
     epoch: int = 0,
     at_ms: int = START_MS,
 ) -> bytes:
-    """A batch with the producer's numbers; without values it has one record that names them."""
+    """A numbered batch; without values it has one record that contains the sequence."""
     stamp = ProducerStamp(producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
     return build(*(values or (b"%d" % sequence,)), stamp=stamp, at_ms=at_ms)
 
@@ -39,7 +39,7 @@ def build(*values: bytes, stamp: ProducerStamp = NO_PRODUCER, at_ms: int = START
 
 
 class PartitionNode(Node):
-    """A node with the partition of its one replica."""
+    """A node with one partition, on its only replica."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PartitionNode(Node):
         self.lead()
 
     def lead(self) -> None:
-        """Put a partition on the replica, and let it lead if it needs nobody for that."""
+        """Put a partition on the replica, and let it lead if it needs no other votes."""
         self.partition = Partition(
             self.replica, self.settings, self.clock, self.config, is_internal=False
         )
@@ -66,7 +66,7 @@ class PartitionNode(Node):
             self.sync()
 
     def send(self, batch: bytes, *, needs_all: bool = True) -> tuple[Offset, list[Outcome]]:
-        """Append as a client does; the list is filled when the fate is known."""
+        """Append as a client does; the list receives the outcome."""
         appended, outcomes = self.send_for_all(batch, needs_all=needs_all)
         return appended.offset, outcomes
 
@@ -79,7 +79,7 @@ class PartitionNode(Node):
         return appended, outcomes
 
     def upkeep(self) -> None:
-        """Let the partition do what is due, a few times: to take, then to write."""
+        """Run the partition's upkeep a few times: one to take a snapshot, one to write it."""
         for _ in range(3):
             self.partition.producers.upkeep()
             self.after_event()

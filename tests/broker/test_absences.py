@@ -1,14 +1,14 @@
-"""How long brokers have been away, as far as this leader can tell."""
+"""How long other brokers have been unreachable from this leader."""
 
 from kafkaesque.broker.cluster.absences import Absences
 from tests.log.logs import HandClock
 
 
-def test_an_absence_lasts_from_the_first_look_without_to_the_first_look_with_a_broker() -> None:
+def test_an_absence_lasts_from_the_first_missed_look_until_the_broker_is_seen() -> None:
     clock = HandClock()
     absences = Absences(1, clock)
     absences.look([1, 2, 3], [2])
-    assert absences.is_live(1), "we are always there"
+    assert absences.is_live(1), "this broker is always live"
     assert absences.is_live(2)
     assert not absences.is_live(3)
     clock.ms += 500
@@ -19,7 +19,7 @@ def test_an_absence_lasts_from_the_first_look_without_to_the_first_look_with_a_b
     assert (absences.absent_ms(2), absences.absent_ms(3)) == (500, 0)
 
 
-def test_an_absence_that_was_interrupted_begins_anew() -> None:
+def test_an_interrupted_absence_starts_over() -> None:
     clock = HandClock()
     absences = Absences(1, clock)
     for reachable in ([], [2], []):
@@ -28,7 +28,7 @@ def test_an_absence_that_was_interrupted_begins_anew() -> None:
     assert absences.absent_ms(2) == 1000
 
 
-def test_who_does_not_lead_any_more_knows_of_no_absence() -> None:
+def test_a_former_leader_forgets_all_absences() -> None:
     clock = HandClock()
     absences = Absences(1, clock)
     absences.look([1, 2], [])
@@ -37,7 +37,7 @@ def test_who_does_not_lead_any_more_knows_of_no_absence() -> None:
     assert absences.absent_ms(2) == 0
 
 
-def test_who_is_no_broker_any_more_is_not_away() -> None:
+def test_a_removed_broker_is_not_absent() -> None:
     absences = Absences(1, HandClock())
     absences.look([1, 2], [])
     absences.look([1], [])

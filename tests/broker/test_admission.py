@@ -1,4 +1,4 @@
-"""What a topic's settings make of a batch: header only, unless a setting asks for more."""
+"""How a topic's settings change a batch: only its header, unless a setting needs more."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def a_batch(
 def admitted(
     batch: bytes | bytearray, limits: RecordLimits | None = None, **overrides: str
 ) -> BatchView:
-    """Check and prepare a batch for a topic with some settings, `_` for their dots."""
+    """Check and prepare a batch for a topic with these settings, written with `_` for dots."""
     settings = resolve({name.replace("_", "."): text for name, text in overrides.items()})
     admission = Admission(settings, limits)
     return admission.prepare(admission.check(memoryview(batch)), NOW_MS)
@@ -44,14 +44,14 @@ def test_by_default_a_batch_stays_as_it_is_and_can_be_stamped() -> None:
     assert not view.data.readonly
 
 
-def test_what_can_be_written_to_is_not_copied() -> None:
+def test_a_writable_batch_is_not_copied() -> None:
     batch = bytearray(a_batch())
     view = admitted(batch)
     view.data[0] = 0x7F
     assert batch[0] == 0x7F
 
 
-def test_records_are_not_looked_at_without_need() -> None:
+def test_records_are_only_decoded_when_a_setting_needs_it() -> None:
     batch = build_batch(RECORDS)
     batch[HEADER_BYTES:] = bytes(len(batch) - HEADER_BYTES)
     sealed = bytearray(batch)
@@ -66,13 +66,13 @@ def _checksum(batch: bytearray) -> bytes:
 
 
 @pytest.mark.parametrize("extra", [b"\0", a_batch()])
-def test_one_batch_comes_alone(extra: bytes) -> None:
+def test_anything_after_the_batch_is_refused(extra: bytes) -> None:
     with pytest.raises(MalformedBatch, match="one batch"):
         admitted(a_batch() + extra)
 
 
 @pytest.mark.setting("max.message.bytes")
-def test_a_batch_larger_than_the_topic_takes_is_refused() -> None:
+def test_a_batch_larger_than_the_topics_limit_is_refused() -> None:
     batch = a_batch()
     assert admitted(batch, max_message_bytes=str(len(batch))).data == batch
     with pytest.raises(BatchTooLarge):
@@ -93,7 +93,7 @@ def test_an_old_format_is_refused() -> None:
         admitted(batch)
 
 
-def test_a_batch_of_a_transaction_stays_one_when_it_is_packed_otherwise() -> None:
+def test_a_recompressed_transactional_batch_stays_transactional() -> None:
     view = admitted(a_batch(traits=BatchTraits(is_transactional=True)), compression_type="gzip")
     assert view.is_transactional
     assert view.codec is Codec.GZIP
@@ -107,14 +107,14 @@ def test_a_batch_of_a_transaction_stays_one_when_it_is_packed_otherwise() -> Non
         BatchTraits(is_log_append_time=True),
     ],
 )
-def test_what_only_brokers_write_is_refused(traits: BatchTraits) -> None:
+def test_batches_that_only_brokers_may_write_are_refused(traits: BatchTraits) -> None:
     with pytest.raises(MalformedBatch, match="only a broker"):
         admitted(a_batch(traits=traits))
 
 
 @pytest.mark.setting("message.timestamp.type")
 @pytest.mark.parametrize("codec", Codec)
-def test_the_time_of_the_append_takes_the_place_of_the_producers(codec: Codec) -> None:
+def test_log_append_time_replaces_the_producers_timestamps(codec: Codec) -> None:
     view = admitted(a_batch(codec), message_timestamp_type="LogAppendTime")
     view.check()
     assert view.codec is codec
@@ -126,7 +126,7 @@ def test_the_time_of_the_append_takes_the_place_of_the_producers(codec: Codec) -
 @pytest.mark.setting("compression.type")
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
-def test_batches_are_packed_as_the_topic_says(codec: Codec, wanted: str) -> None:
+def test_batches_are_compressed_with_the_topics_codec(codec: Codec, wanted: str) -> None:
     batch = a_batch(codec)
     view = admitted(batch, compression_type=wanted)
     view.check()
@@ -141,7 +141,7 @@ def test_batches_are_packed_as_the_topic_says(codec: Codec, wanted: str) -> None
 @pytest.mark.parametrize(
     ("wanted", "fast", "small"), [("gzip", 1, 9), ("lz4", 9, 12), ("zstd", -5, 19)]
 )
-def test_a_topic_says_how_hard_its_codec_tries(wanted: str, fast: int, small: int) -> None:
+def test_a_topic_sets_its_compression_level(wanted: str, fast: int, small: int) -> None:
     text = b"".join(b'{"id":%d,"at":%d}' % (one, one * 7919 % 1_000) for one in range(2_000))
     batch = a_batch(records=[Record(offset=0, timestamp_ms=5, key=b"a", value=text)])
 
@@ -154,21 +154,21 @@ def test_a_topic_says_how_hard_its_codec_tries(wanted: str, fast: int, small: in
     assert read_records(packed(small)) == read_records(packed(fast))
 
 
-def test_a_batch_that_grows_by_unpacking_is_held_against_the_limit() -> None:
+def test_a_batch_that_decompression_enlarges_is_checked_against_the_limit() -> None:
     record = Record(offset=0, timestamp_ms=0, key=None, value=bytes(100_000))
     batch = a_batch(Codec.GZIP, records=[record])
     with pytest.raises(BatchTooLarge, match="after packing"):
         admitted(batch, compression_type="uncompressed", max_message_bytes="50000")
 
 
-def test_a_batch_that_unpacks_to_too_much_is_refused() -> None:
+def test_a_batch_that_decompresses_to_too_much_is_refused() -> None:
     record = Record(offset=0, timestamp_ms=0, key=None, value=bytes(100_000))
     limits = RecordLimits(decompressed_bytes_max=50_000, decompression_always_bytes=1000)
     with pytest.raises(OversizedBatch):
         admitted(a_batch(Codec.GZIP, records=[record]), limits, compression_type="zstd")
 
 
-def test_times_too_far_apart_to_be_packed_anew_are_refused() -> None:
+def test_timestamps_too_far_apart_to_re_encode_are_refused() -> None:
     first, last = -(1 << 63), (1 << 63) - 1
     records = [
         Record(offset=0, timestamp_ms=0, key=None, value=None),
@@ -180,7 +180,7 @@ def test_times_too_far_apart_to_be_packed_anew_are_refused() -> None:
 
 
 @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
-def test_a_compacted_topic_names_the_records_without_a_key(policy: str) -> None:
+def test_a_compacted_topic_lists_the_records_without_a_key(policy: str) -> None:
     records = [
         Record(offset=place, timestamp_ms=0, key=key, value=b"v")
         for place, key in enumerate([b"a", None, b"", None])
@@ -199,7 +199,9 @@ def test_a_compacted_topic_names_the_records_without_a_key(policy: str) -> None:
         ("message_timestamp_after_max_ms", NOW_MS, NOW_MS + 1001),
     ],
 )
-def test_a_topic_refuses_batches_of_another_time(setting: str, first_ms: int, last_ms: int) -> None:
+def test_a_topic_refuses_batches_with_timestamps_out_of_range(
+    setting: str, first_ms: int, last_ms: int
+) -> None:
     records = [
         Record(offset=place, timestamp_ms=at_ms, key=None, value=b"x")
         for place, at_ms in enumerate((first_ms, last_ms))
@@ -213,6 +215,6 @@ def test_a_topic_refuses_batches_of_another_time(setting: str, first_ms: int, la
     admitted(batch)
 
 
-def test_a_batch_without_timestamps_is_of_no_other_time() -> None:
+def test_a_batch_without_timestamps_is_never_out_of_range() -> None:
     batch = a_batch(records=[Record(offset=0, timestamp_ms=-1, key=None, value=b"x")])
     assert admitted(batch, None, message_timestamp_before_max_ms="1000").data == batch

@@ -88,7 +88,7 @@ def test_a_leader_that_is_replaced_knows_only_what_it_has_not_written() -> None:
     assert [type(answer) for answer in story.create("b")] == [NotLeader]
 
 
-def test_nothing_is_decided_while_leadership_is_handed_over() -> None:
+def test_nothing_is_decided_during_a_transfer_of_leadership() -> None:
     story = LedCatalog()
     end = story.node.replica.log.end_offset
     story.node.replica.transfer(2)
@@ -100,7 +100,7 @@ def test_nothing_is_decided_while_leadership_is_handed_over() -> None:
     assert answers == [Carried(end=end + 1)]
 
 
-def test_without_room_a_change_is_refused_and_the_catalog_is_led_on() -> None:
+def test_on_a_full_disk_a_change_is_refused_and_the_catalog_keeps_its_leader() -> None:
     story = LedCatalog()
     (catalog,) = story.led
     flusher = story.node.store.flusher
@@ -122,7 +122,7 @@ def test_without_room_a_change_is_refused_and_the_catalog_is_led_on() -> None:
         (TopicExists("a"), Refused(error="TopicExists", text="a")),
     ],
 )
-def test_another_broker_is_told_the_same(answer: CatalogAnswer, reply: Reply) -> None:
+def test_another_broker_gets_the_same_answer(answer: CatalogAnswer, reply: Reply) -> None:
     assert to_reply(answer) == reply
     again = to_answer(reply)
     assert type(again) is type(answer)

@@ -1,4 +1,4 @@
-"""When a broker may empty its copy of a log, by what the others say of theirs."""
+"""When a broker may empty its copy of a log, depending on what the other replicas report."""
 
 import pytest
 
@@ -47,24 +47,24 @@ def test_one_copy_of_three_is_emptied_when_both_others_are_whole() -> None:
         ),
     ],
 )
-def test_it_waits_while_one_of_them_is_not(word: CopyWord, reason: str) -> None:
+def test_a_copy_is_not_emptied_while_another_is_not_whole(word: CopyWord, reason: str) -> None:
     found = obstacle(1, VOTERS, {2: WHOLE, 3: word})
     assert found is not None
     assert found.startswith("1 of 3 voters are whole, which is no majority")
     assert reason in found
 
 
-def test_of_two_copies_none_is_emptied_for_the_other_could_not_be_elected_alone() -> None:
+def test_of_two_copies_neither_is_emptied_because_the_other_could_not_be_elected_alone() -> None:
     assert obstacle(1, (1, 2), {2: told(Condition.WHOLE, (1, 2))}) is not None
 
 
-def test_of_five_copies_one_is_emptied_while_another_is_away() -> None:
+def test_one_copy_of_five_is_emptied_while_another_is_unreachable() -> None:
     whole = told(Condition.WHOLE, FIVE)
     assert obstacle(1, FIVE, {2: whole, 3: whole, 4: whole, 5: Unknown()}) is None
     assert obstacle(1, FIVE, {2: whole, 3: whole, 4: Unknown(), 5: Unknown()}) is not None
 
 
-def test_one_is_emptied_at_a_time_the_lowest_number_first() -> None:
+def test_copies_are_emptied_one_at_a_time_lowest_number_first() -> None:
     whole = told(Condition.WHOLE, FIVE)
     others: dict[NodeId, CopyWord] = {3: whole, 4: whole, 5: whole}
     filling, waiting = told(Condition.FILLING, FIVE), told(Condition.WAITING)
@@ -75,7 +75,7 @@ def test_one_is_emptied_at_a_time_the_lowest_number_first() -> None:
     assert found == "the copy of broker 1 comes first: one at a time"
 
 
-def test_those_who_have_come_further_know_who_votes() -> None:
+def test_the_voters_are_taken_from_the_replica_with_the_highest_term() -> None:
     newer = told(Condition.WHOLE, (1, 4, 5), term=7)
     words = {2: told(Condition.ABSENT), 3: told(Condition.ABSENT), 4: newer, 5: newer}
     assert obstacle(1, VOTERS, words) is None
@@ -84,7 +84,7 @@ def test_those_who_have_come_further_know_who_votes() -> None:
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_a_copy_with_damage_anywhere_is_not_whole() -> None:
+def test_a_copy_with_any_damage_is_not_whole() -> None:
     node = filled(alone=False)
     assert tell_copy(node.replica) == CopyTold(
         condition=Condition.WHOLE,
@@ -96,7 +96,7 @@ def test_a_copy_with_damage_anywhere_is_not_whole() -> None:
     assert tell_copy(node.replica).condition is Condition.DAMAGED
 
 
-def test_a_copy_that_was_emptied_is_not_whole() -> None:
+def test_an_emptied_copy_is_not_whole() -> None:
     node = damaged(a_filled_follower())
     assert tell_copy(node.replica).condition is Condition.FILLING
 

@@ -1,4 +1,4 @@
-"""Damage in closed segments, one kind after the other: nobody is shown it, and it is known."""
+"""Damage in closed segments, one kind at a time: it is noted and never served."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ Harm = Callable[[PartitionNode], None]
 
 
 def _flip(place: int) -> Harm:
-    """A bit of the second batch of the second segment."""
+    """Flip a bit of the second batch of the second segment."""
 
     def flip(node: PartitionNode) -> None:
         file = node.disk.open(node.segment(1))
@@ -54,7 +54,7 @@ def _flip(place: int) -> Harm:
 
 
 def _cut_out(node: PartitionNode) -> None:
-    """The second batch of the second segment."""
+    """Cut out the second batch of the second segment."""
     file = node.disk.open(node.segment(1))
     data = file.read(0, file.size())
     first, second, *_ = split_batches(data)
@@ -77,7 +77,7 @@ def _zero(node: PartitionNode) -> None:
 
 
 def _swap(node: PartitionNode) -> None:
-    """Two segments have each other's bytes."""
+    """Swap the bytes of two segments."""
     files = [node.disk.open(node.segment(place)) for place in (1, 2)]
     datas = [file.read(0, file.size()) for file in files]
     for file, data in zip(files, reversed(datas), strict=True):
@@ -87,7 +87,7 @@ def _swap(node: PartitionNode) -> None:
 
 
 def _delete(node: PartitionNode) -> None:
-    """A whole segment with its indexes, while the broker is stopped."""
+    """Delete a whole segment with its indexes while the broker is stopped."""
     stem = node.segment(1).removesuffix(".log")
     for suffix in (".log", ".index", ".timeindex"):
         path = stem + suffix
@@ -113,11 +113,11 @@ AT_START = (
     "two segments swapped",
     "a segment deleted",
 )
-"""What the seals tell before anybody reads it."""
+"""Damage that the seals reveal before any read."""
 
 
 def filled(*, alone: bool, config: ProducerConfig = OFTEN) -> PartitionNode:
-    """A leader whose log has several segments; each record is the number of its offset."""
+    """A leader whose log has several segments; the value of each record is its offset."""
     node = PartitionNode(config=config) if alone else PartitionNode(THREE, config=config)
     if not alone:
         node.elect()
@@ -136,7 +136,7 @@ def lead_again(node: PartitionNode) -> None:
 
 
 def harm(node: PartitionNode, what: str) -> None:
-    """Do it between two runs: no index and no place is remembered then."""
+    """Damage the log between two runs, so that no index or position is cached."""
     node.partition.producers.stop()
     node.restart(after=lambda: HARMS[what](node))
     node.lead()
@@ -146,7 +146,7 @@ def harm(node: PartitionNode, what: str) -> None:
 
 
 def read_all(node: PartitionNode, first: Offset = 0) -> list[Offset]:
-    """Read as a consumer does up to the end or an error; every record must be where it was."""
+    """Read like a consumer up to the end or an error; each record must be at its old offset."""
     seen: list[Offset] = []
     offset = first
     while offset < COUNT:
@@ -163,7 +163,7 @@ def read_all(node: PartitionNode, first: Offset = 0) -> list[Offset]:
 
 @pytest.mark.parametrize("what", HARMS)
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_a_damaged_leader_of_three_leads_no_more_and_keeps_its_vote(what: str) -> None:
+def test_a_damaged_leader_of_three_steps_down_and_keeps_its_vote(what: str) -> None:
     node = filled(alone=False)
     harm(node, what)
     node.sent.clear()
@@ -199,30 +199,30 @@ def test_a_damaged_leader_of_three_leads_no_more_and_keeps_its_vote(what: str) -
 
 @pytest.mark.parametrize("what", HARMS)
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_the_only_replica_shows_what_is_good_and_an_error_where_it_is_not(what: str) -> None:
+def test_the_only_replica_serves_what_is_good_and_an_error_where_it_is_damaged(what: str) -> None:
     node = filled(alone=True)
     harm(node, what)
     behind = int(node.segment(3).split("/")[1].removesuffix(".log"))
     with pytest.raises(PartitionOffline):
         read_all(node)
     (damage, *_) = node.replica.damage.found
-    assert read_until_error(node) == list(range(damage.offset)), "all before it"
+    assert read_until_error(node) == list(range(damage.offset)), "everything before the damage"
     with pytest.raises(PartitionOffline):
         node.partition.read(damage.offset, 1 << 10)
-    assert read_all(node, behind) == list(range(behind, COUNT)), "the segments behind it"
+    assert read_all(node, behind) == list(range(behind, COUNT)), "the segments after the damage"
     outcomes: list[Outcome] = []
     node.partition.append(memoryview(build(b"more")), outcomes.append)
     node.sync()
-    assert outcomes == [Outcome.COMMITTED], "it is still written to"
+    assert outcomes == [Outcome.COMMITTED], "it still accepts writes"
 
 
 SELDOM = ProducerConfig(snapshot_bytes=1 << 30, snapshot_at_stop_bytes=1 << 30)
-"""Producers are known by reading the whole log."""
+"""Damage that hides producers, which are only found by reading the whole log."""
 
 
 @pytest.mark.parametrize("what", HARMS)
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_the_only_replica_leads_although_it_cannot_read_of_all_producers(what: str) -> None:
+def test_the_only_replica_leads_even_if_it_cannot_rebuild_its_producers(what: str) -> None:
     node = filled(alone=True, config=SELDOM)
     node.restart(after=lambda: HARMS[what](node))
     node.lead()
@@ -234,7 +234,7 @@ def test_the_only_replica_leads_although_it_cannot_read_of_all_producers(what: s
 
 @pytest.mark.parametrize("what", HARMS)
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_a_follower_that_cannot_read_of_all_producers_keeps_its_vote(what: str) -> None:
+def test_a_follower_that_cannot_rebuild_its_producers_keeps_its_vote(what: str) -> None:
     node = filled(alone=False, config=SELDOM)
     node.restart(after=lambda: HARMS[what](node))
     node.lead()
@@ -270,7 +270,7 @@ def read_until_error(node: PartitionNode) -> list[Offset]:
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_a_note_that_is_damaged_itself_is_a_note() -> None:
+def test_a_damaged_damage_note_still_counts_as_damage() -> None:
     node = filled(alone=False)
     folder = node.replica.log.segments.folder
     assert load_damage(node.disk, folder) == ()
@@ -289,7 +289,7 @@ def test_a_note_that_is_damaged_itself_is_a_note() -> None:
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_a_damaged_replica_whose_folder_is_taken_away_is_filled_by_others() -> None:
+def test_a_damaged_replica_whose_folder_was_removed_recovers_from_the_others() -> None:
     node = filled(alone=False)
     harm(node, "a batch cut out")
     with pytest.raises(NotLeader):
@@ -305,7 +305,7 @@ def test_a_damaged_replica_whose_folder_is_taken_away_is_filled_by_others() -> N
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_a_batch_that_seems_to_lie_beyond_what_is_committed_is_no_end() -> None:
+def test_a_damaged_offset_beyond_the_commit_is_not_taken_for_the_end_of_the_log() -> None:
     node = filled(alone=False)
     harm(node, "a high bit in the base offset")
     node.partition.append(memoryview(build(b"not committed")), lambda _: None)
@@ -316,13 +316,13 @@ def test_a_batch_that_seems_to_lie_beyond_what_is_committed_is_no_end() -> None:
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_damage_is_noted_in_the_segment_that_has_it_and_forgotten_when_it_is_mended() -> None:
+def test_damage_is_noted_in_its_segment_and_cleared_when_repaired() -> None:
     node = filled(alone=False)
     notes = node.replica.damage
     base = int(node.segment(2).split("/")[1].removesuffix(".log"))
     error = CorruptLog(node.segment(2), 0, "there is no batch")
     assert notes.place_of(error, None) == base
-    assert notes.place_of(error, 3) == base, "the read went on from a segment before"
+    assert notes.place_of(error, 3) == base, "the read continued from an earlier segment"
     assert notes.place_of(error, base + 1) == base + 1
     node.replica.damaged(error, 3)
     node.replica.damaged(CorruptLog(node.segment(0), 0, "there is no batch"), 1)

@@ -1,4 +1,4 @@
-"""Damage in a log that a machine lives on, met while the broker runs: nothing is ended by it."""
+"""Damage found at run time in a log that a machine is built from: it never stops the broker."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def mend(node: Node) -> None:
     node.replica.mended()
 
 
-def test_a_follower_that_cannot_take_a_snapshot_goes_on_and_takes_it_when_mended() -> None:
+def test_a_follower_that_cannot_take_a_snapshot_carries_on_and_takes_it_after_the_repair() -> None:
     led = Led()
     node = led.node
     end = node.replica.log.end
@@ -55,7 +55,7 @@ def test_a_follower_that_cannot_take_a_snapshot_goes_on_and_takes_it_when_mended
     assert not node.replica.damage.found
 
 
-def test_a_replica_that_cannot_read_the_machine_it_was_elected_to_host_leads_no_more() -> None:
+def test_a_replica_that_cannot_read_the_machine_it_would_host_steps_down() -> None:
     led = Led()
     node = led.node
     node.step(heartbeat(node.replica.raft.term + 1, node.replica.raft.end))
@@ -69,7 +69,7 @@ def test_a_replica_that_cannot_read_the_machine_it_was_elected_to_host_leads_no_
     assert led.coordinator.is_hosted
 
 
-def test_a_copy_of_a_machine_waits_at_damage_until_that_is_mended() -> None:
+def test_a_copy_of_a_machine_waits_at_damage_until_it_is_repaired() -> None:
     followed = following()
     node = followed.node
     followed.write(1, "a", "1", commit=1)
@@ -85,7 +85,7 @@ def test_a_copy_of_a_machine_waits_at_damage_until_that_is_mended() -> None:
     assert followed.changes
 
 
-def test_the_only_copy_of_a_machine_that_cannot_be_read_is_led_without_it() -> None:
+def test_the_only_replica_of_an_unreadable_machine_leads_without_it() -> None:
     hosted = Hosted()
     assert hosted.write("a", "1") == [Outcome.COMMITTED]
     node = hosted.node
@@ -100,7 +100,7 @@ def test_the_only_copy_of_a_machine_that_cannot_be_read_is_led_without_it() -> N
 
 
 @pytest.mark.complains("damage_found partition=*")
-def test_a_lone_broker_whose_catalog_is_damaged_says_so_and_serves() -> None:
+def test_a_lone_broker_with_a_damaged_catalog_reports_it_and_serves() -> None:
     node = BrokerNode()
     node.create("orders")
     node.tick(3)
@@ -114,7 +114,7 @@ def test_a_lone_broker_whose_catalog_is_damaged_says_so_and_serves() -> None:
     assert node.failures == []
 
 
-def test_a_log_that_is_damaged_where_it_would_begin_is_not_dropped_there_and_ends_no_tick() -> None:
+def test_a_log_damaged_at_its_new_start_is_not_trimmed_and_the_tick_goes_on() -> None:
     led = Led()
     node, log = led.node, led.node.replica.log
     for _ in range(2):
@@ -141,13 +141,13 @@ def zero(node: Node, path: str) -> None:
     file.close()
 
 
-def test_a_state_that_is_gone_is_told_and_not_taken_for_damage() -> None:
+def test_a_missing_state_is_reported_and_not_treated_as_damage() -> None:
     with pytest.raises(StateLost) as lost:
         MachineSnapshots(Node(ALONE).disk, GROUP, Followed().config).load(3, 5)
     assert not can_be_mended(lost.value)
 
 
-def test_a_machine_whose_state_is_gone_ends_the_broker() -> None:
+def test_a_machine_without_its_state_stops_the_broker() -> None:
     hosted = Hosted()
     for value in "123":
         hosted.write("a", value)

@@ -1,4 +1,4 @@
-"""What a broker tells of itself, provoked on a real log, disk and group."""
+"""The events of a broker, provoked on a real log, disk and group."""
 
 import pytest
 
@@ -38,7 +38,7 @@ OPENED = Entry(0, 1, 1, TermOpened())
 
 
 @pytest.mark.event("leader_elected", "leadership_lost")
-def test_who_is_elected_says_so_and_says_to_whom_it_lost_its_lead() -> None:
+def test_a_new_leader_reports_its_election_and_later_who_replaced_it() -> None:
     node = Node()
     node.elect()
     term = node.replica.raft.term
@@ -49,7 +49,7 @@ def test_who_is_elected_says_so_and_says_to_whom_it_lost_its_lead() -> None:
     assert node.heard.of(LeadershipLost) == [lost]
 
 
-def test_a_partition_with_one_replica_tells_of_no_election() -> None:
+def test_a_partition_with_one_replica_reports_no_election() -> None:
     node = Node(ALONE)
     node.replica.campaign()
     node.sync()
@@ -58,7 +58,7 @@ def test_a_partition_with_one_replica_tells_of_no_election() -> None:
 
 
 @pytest.mark.event("voters_changed")
-def test_a_change_of_voters_is_told_when_it_is_committed() -> None:
+def test_a_change_of_voters_is_reported_when_it_is_committed() -> None:
     node = Node()
     node.elect()
     node.replica.change_voters(Voters(voters=(1, 2, 3), learners=(4,)), lambda _: None)
@@ -70,7 +70,7 @@ def test_a_change_of_voters_is_told_when_it_is_committed() -> None:
 
 
 @pytest.mark.event("log_truncated")
-def test_records_that_are_cut_are_counted_and_cut_marks_are_no_news() -> None:
+def test_cut_records_are_counted_and_cut_marks_are_not_reported() -> None:
     node = Node()
     node.step(append(1, 0, OPENED, entry(1, 1, a_batch(b"a", b"b", term=1)), commit=1))
     kept = Entry(1, 2, 2, TermOpened())
@@ -83,7 +83,7 @@ def test_records_that_are_cut_are_counted_and_cut_marks_are_no_news() -> None:
 
 @pytest.mark.complains("replica_stopped partition=*")
 @pytest.mark.event("replica_stopped")
-def test_a_replica_that_stops_says_why() -> None:
+def test_a_replica_that_stops_reports_why() -> None:
     node = BrokerNode()
     node.create("orders")
     replica = node.broker.partition("orders", 0).replica
@@ -100,7 +100,7 @@ def test_a_replica_that_stops_says_why() -> None:
 
 @pytest.mark.complains("damage_found partition=orders *", "damage_not_noted partition=orders *")
 @pytest.mark.event("damage_found", "damage_not_noted")
-def test_damage_that_cannot_be_written_down_is_told_all_the_same() -> None:
+def test_damage_that_cannot_be_noted_on_disk_is_still_reported() -> None:
     node = Node()
     node.elect()
     node.disk.faults = DiskFaults(full_at_bytes=node.disk.used_bytes)
@@ -113,7 +113,7 @@ def test_damage_that_cannot_be_written_down_is_told_all_the_same() -> None:
 
 @pytest.mark.complains("disk_full folder=simulated free_bytes=*")
 @pytest.mark.event("disk_full", "disk_has_room")
-def test_a_full_disk_is_told_once_and_once_when_there_is_room() -> None:
+def test_a_full_disk_is_reported_once_when_it_fills_and_once_when_it_has_room() -> None:
     node = BrokerNode()
     node.create("orders")
     node.disk.faults = DiskFaults(full_at_bytes=node.disk.used_bytes + 20)
@@ -128,7 +128,7 @@ def test_a_full_disk_is_told_once_and_once_when_there_is_room() -> None:
 
 
 @pytest.mark.event("slow_sync")
-def test_a_sync_that_takes_long_is_told() -> None:
+def test_a_slow_sync_is_reported() -> None:
     node = BrokerNode()
     node.create("orders")
     limit_ms = LogConfig().slow_sync_ms
@@ -142,7 +142,7 @@ def test_a_sync_that_takes_long_is_told() -> None:
 
 @pytest.mark.complains("settings_refused reason=*")
 @pytest.mark.event("settings_refused")
-def test_settings_that_another_broker_let_pass_are_refused_aloud() -> None:
+def test_inconsistent_settings_from_another_broker_are_refused_and_reported() -> None:
     heard = Heard()
     live = LiveSettings(BrokerConfig(), heard)
     live.take({"group.min.session.timeout.ms": "10", "group.max.session.timeout.ms": "5"})
@@ -155,7 +155,7 @@ def test_settings_that_another_broker_let_pass_are_refused_aloud() -> None:
     "old_copy peer=2 *", "old_copy_lacks partition=gone/0", "log_not_rebuilt partition=bad/0 *"
 )
 @pytest.mark.event("old_copy", "old_copy_lacks", "log_not_rebuilt")
-def test_what_an_old_copy_held_alone_and_cannot_go_on_with_is_named() -> None:
+def test_an_old_copy_reports_the_partitions_that_it_lacks_or_cannot_rebuild() -> None:
     node = BrokerNode()
     store = node.broker._store
     store.forget(CATALOG_GROUP)
@@ -165,7 +165,7 @@ def test_what_an_old_copy_held_alone_and_cannot_go_on_with_is_named() -> None:
     store = Store.open(node.disk, TINY, node.clock, 1, node.failures.append, node.heard)
     node.disk.make_folder("bad/0")
     file = node.disk.create("bad/0/00000000000000000000.log")
-    terms = (5, 5, 3, 3)  # they never go back, so one of both is damaged
+    terms = (5, 5, 3, 3)  # terms never decrease, so one of the two is damaged
     batches = [a_batch(b"a", base=base, term=term) for base, term in enumerate(terms)]
     file.write(0, b"".join(batches))
     held = Held(voters=Voters(voters=(1,)), is_alone=True)
@@ -177,7 +177,9 @@ def test_what_an_old_copy_held_alone_and_cannot_go_on_with_is_named() -> None:
 
 @pytest.mark.complains("lost_brokers_kept reason=*")
 @pytest.mark.event("lost_brokers_drained", "lost_brokers_kept")
-def test_a_note_of_lost_brokers_that_stays_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_of_lost_brokers_that_cannot_be_removed_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     node = BrokerNode()
     heard = Heard()
     save_lost(node.disk, [3], heard)

@@ -1,4 +1,4 @@
-"""Sessions are bounded: in number, in partitions each, and in partitions together."""
+"""Sessions are bounded: their number, the partitions of each, and the partitions of all."""
 
 import random
 
@@ -35,7 +35,7 @@ def goes_on(sessions: FetchSessions, session: FetchSession, more: int = 0) -> No
     )
 
 
-def test_the_session_unused_longest_makes_room() -> None:
+def test_the_least_recently_used_session_is_evicted() -> None:
     sessions = some_sessions()
     first, second, third = (opened(sessions) for _ in range(3))
     goes_on(sessions, first)
@@ -47,7 +47,7 @@ def test_the_session_unused_longest_makes_room() -> None:
     assert len(sessions) == 3
 
 
-def test_a_session_remembers_no_name_that_no_topic_can_have() -> None:
+def test_a_session_does_not_remember_names_too_long_for_a_topic() -> None:
     sessions = some_sessions()
     long = [Want("t" * 250, 0, 0, 100)]
     assert sessions.open(long, uses_ids=False) is None
@@ -57,7 +57,7 @@ def test_a_session_remembers_no_name_that_no_topic_can_have() -> None:
     assert len(sessions) == sessions.partitions == 0
 
 
-def test_partitions_of_all_sessions_together_are_bounded() -> None:
+def test_the_partitions_of_all_sessions_together_are_bounded() -> None:
     sessions = some_sessions()
     old = opened(sessions, 5)
     opened(sessions, 5)
@@ -67,13 +67,13 @@ def test_partitions_of_all_sessions_together_are_bounded() -> None:
         goes_on(sessions, old)
 
 
-def test_a_consumer_of_too_many_partitions_gets_no_session() -> None:
+def test_a_consumer_with_too_many_partitions_gets_no_session() -> None:
     sessions = some_sessions()
     assert sessions.open(wants(6), uses_ids=False) is None
     assert (len(sessions), sessions.partitions) == (0, 0)
 
 
-def test_a_session_that_grows_too_large_is_taken_back() -> None:
+def test_a_session_that_grows_too_large_is_closed() -> None:
     sessions = some_sessions()
     session = opened(sessions, 5)
     with pytest.raises(FetchSessionUnknown):
@@ -81,12 +81,12 @@ def test_a_session_that_grows_too_large_is_taken_back() -> None:
     assert (len(sessions), sessions.partitions) == (0, 0)
 
 
-def test_epochs_go_round_without_ever_asking_for_all() -> None:
+def test_epochs_wrap_around_to_one_and_never_ask_for_a_full_fetch() -> None:
     assert following(0) == 1
     assert following(2**31 - 1) == 1
 
 
-def test_ids_follow_no_order_and_are_never_zero() -> None:
+def test_ids_are_random_and_never_zero() -> None:
     sessions = some_sessions()
     ids = [opened(sessions).session_id for _ in range(100)]
     assert len(set(ids)) == 100

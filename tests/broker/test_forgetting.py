@@ -1,4 +1,4 @@
-"""A replica that may have forgotten what it acknowledged does not vote until it has caught up."""
+"""A replica that may have lost what it acknowledged does not vote until it has caught up."""
 
 import pytest
 
@@ -39,10 +39,10 @@ def grants(node: Node, term: int = 9) -> list[bool]:
 
 
 @pytest.mark.parametrize("policy", [FlushPolicy.OS, FlushPolicy.INTERVAL])
-def test_one_that_lost_power_under_a_lazy_policy_does_not_vote(policy: FlushPolicy) -> None:
+def test_a_lazy_replica_that_lost_power_does_not_vote(policy: FlushPolicy) -> None:
     node = a_lazy_follower(policy=policy)
     lose_power(node)
-    assert node.replica.log.end < 3, "it has forgotten"
+    assert node.replica.log.end < 3, "it may have forgotten"
     assert node.replica.raft.is_recovering
     assert node.replica.raft.term == 2, "a late acknowledgement must not count in its old term"
     assert grants(node) == [False]
@@ -50,7 +50,7 @@ def test_one_that_lost_power_under_a_lazy_policy_does_not_vote(policy: FlushPoli
     assert grants(node, 10) == [False], "nor after another restart"
 
 
-def test_one_that_forgets_again_before_it_has_caught_up_leaves_its_term_again() -> None:
+def test_a_replica_that_loses_power_again_before_it_has_caught_up_leaves_its_term_again() -> None:
     node = a_lazy_follower()
     lose_power(node)
     node.step(heartbeat(4))
@@ -58,7 +58,7 @@ def test_one_that_forgets_again_before_it_has_caught_up_leaves_its_term_again() 
     assert node.replica.raft.term == 5, "what it acknowledged in term 4 must not count"
 
 
-def test_it_votes_again_when_it_has_all_that_a_later_leader_committed() -> None:
+def test_a_replica_votes_again_when_it_has_all_that_a_later_leader_committed() -> None:
     node = a_lazy_follower()
     lose_power(node)
     end = node.replica.log.end
@@ -73,7 +73,7 @@ def test_it_votes_again_when_it_has_all_that_a_later_leader_committed() -> None:
     assert grants(node) == [True]
 
 
-def test_the_end_of_the_process_alone_takes_no_vote() -> None:
+def test_a_killed_process_keeps_its_vote() -> None:
     node = a_lazy_follower()
     node.disk.kill()
     node.start()
@@ -81,35 +81,35 @@ def test_the_end_of_the_process_alone_takes_no_vote() -> None:
     assert grants(node) == [True]
 
 
-def test_a_clean_stop_before_the_power_is_lost_takes_no_vote() -> None:
+def test_a_clean_stop_before_the_power_loss_keeps_the_vote() -> None:
     node = a_lazy_follower()
     node.restart(after=lambda: node.disk.crash(CrashPolicy.DROP_UNSYNCED))
     assert node.replica.log.end == 3
     assert grants(node) == [True]
 
 
-def test_a_clean_stop_does_not_excuse_the_run_after_it() -> None:
+def test_a_clean_stop_does_not_cover_the_next_run() -> None:
     node = a_lazy_follower()
     node.restart()
     lose_power(node)
     assert node.replica.raft.is_recovering
 
 
-def test_under_always_nothing_can_be_forgotten() -> None:
+def test_with_the_policy_always_nothing_can_be_forgotten() -> None:
     node = a_lazy_follower(policy=FlushPolicy.ALWAYS)
     lose_power(node)
     assert node.replica.log.end == 3
     assert grants(node) == [True]
 
 
-def test_what_policy_holds_later_does_not_change_what_may_be_forgotten_now() -> None:
+def test_a_new_policy_does_not_change_what_may_already_be_forgotten() -> None:
     node = a_lazy_follower()
     node.replica.log.configure(TINY, policy=FlushPolicy.ALWAYS, flush_ms=0)
     lose_power(node)  # before the sync that the new policy asks for
     assert node.replica.raft.is_recovering
 
 
-def test_the_only_voter_goes_on() -> None:
+def test_the_only_voter_keeps_leading() -> None:
     node = Node(ALONE)
     node.replica.log.configure(TINY, policy=FlushPolicy.OS, flush_ms=0)
     node.replica.campaign()
@@ -121,7 +121,7 @@ def test_the_only_voter_goes_on() -> None:
     assert node.replica.is_serving
 
 
-def test_an_operator_can_trust_one_that_may_have_forgotten() -> None:
+def test_an_operator_can_trust_a_replica_that_may_have_forgotten() -> None:
     node = a_lazy_follower()
     lose_power(node)
     node.store.close()

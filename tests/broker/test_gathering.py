@@ -1,4 +1,4 @@
-"""Batches that come in one event: one write, one message to each follower, the same promises."""
+"""Batches of one event: one write, one message to each follower, the same guarantees."""
 
 import pytest
 
@@ -8,13 +8,13 @@ from kafkaesque.log.errors import CorruptLog
 from kafkaesque.raft.messages import AppendRequest
 from kafkaesque.types import Offset
 from tests.broker.nodes import Node, a_batch, heartbeat
-from tests.broker.test_replica import an_alone_leader
+from tests.broker.test_replica import a_leader_alone
 
 Fates = list[tuple[bytes, Outcome]]
 
 
 def gather(node: Node, *values: bytes) -> tuple[list[Offset], Fates]:
-    """Have batches of one record each appended in one event, which is not over."""
+    """Append batches of one record each in one event, which is not over yet."""
     fates: Fates = []
 
     def append(value: bytes) -> Offset:
@@ -23,8 +23,8 @@ def gather(node: Node, *values: bytes) -> tuple[list[Offset], Fates]:
     return [append(value) for value in values], fates
 
 
-def test_batches_of_one_event_get_dense_offsets_and_are_told_in_order() -> None:
-    node = an_alone_leader()
+def test_batches_of_one_event_get_dense_offsets_and_are_answered_in_order() -> None:
+    node = a_leader_alone()
     node.propose(b"before")
     offsets, fates = gather(node, b"a", b"b", b"c")
     assert offsets == [1, 2, 3]
@@ -34,8 +34,8 @@ def test_batches_of_one_event_get_dense_offsets_and_are_told_in_order() -> None:
     assert node.values() == [b"before", b"a", b"b", b"c"]
 
 
-def test_they_are_written_with_one_write() -> None:
-    node = an_alone_leader()
+def test_batches_of_one_event_are_written_with_one_write() -> None:
+    node = a_leader_alone()
     writes = node.disk.writes
     gather(node, *[b"%d" % number for number in range(5)])
     assert node.disk.writes == writes
@@ -43,7 +43,7 @@ def test_they_are_written_with_one_write() -> None:
     assert node.disk.writes == writes + 1
 
 
-def test_each_follower_gets_one_message_with_all_of_them() -> None:
+def test_each_follower_gets_one_message_with_all_batches() -> None:
     node = Node()
     node.elect()
     node.accepts(3, node.replica.raft.end)
@@ -55,15 +55,15 @@ def test_each_follower_gets_one_message_with_all_of_them() -> None:
     assert [len(message.entries) for message in sent] == [3, 3]
 
 
-def test_whoever_proposes_meanwhile_comes_behind_them() -> None:
-    node = an_alone_leader()
+def test_a_proposal_during_the_event_follows_the_gathered_batches() -> None:
+    node = a_leader_alone()
     offsets, fates = gather(node, b"a", b"b")
     last, outcomes = node.propose(b"c")
     assert [*offsets, last] == [0, 1, 2]
     assert [fate for _, fate in fates] + outcomes == [Outcome.COMMITTED] * 3
 
 
-def test_a_message_that_comes_before_they_were_written_finds_them_in_the_log() -> None:
+def test_a_message_before_the_write_finds_the_batches_in_the_log() -> None:
     node = Node()
     node.elect()
     _, fates = gather(node, b"a", b"b")
@@ -74,8 +74,8 @@ def test_a_message_that_comes_before_they_were_written_finds_them_in_the_log() -
     assert [fate for _, fate in fates] == [Outcome.UNKNOWN] * 2
 
 
-def test_a_repetition_in_the_same_event_shares_the_fate_of_the_first() -> None:
-    node = an_alone_leader()
+def test_a_duplicate_in_the_same_event_gets_the_outcome_of_the_first() -> None:
+    node = a_leader_alone()
     (offset, _), _ = gather(node, b"a", b"b")
     outcomes: list[Outcome] = []
     node.replica.when_held(offset, 1, outcomes.append)
@@ -85,8 +85,8 @@ def test_a_repetition_in_the_same_event_shares_the_fate_of_the_first() -> None:
     assert outcomes == [Outcome.COMMITTED] * 2
 
 
-def test_a_replica_that_stops_before_they_were_written_tells_that_nobody_knows() -> None:
-    node = an_alone_leader()
+def test_when_a_replica_stops_before_the_write_the_outcome_is_unknown() -> None:
+    node = a_leader_alone()
     _, fates = gather(node, b"a")
     node.replica.stop(CorruptLog("orders", 0, "planted"))
     node.after_event()

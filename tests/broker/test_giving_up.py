@@ -1,4 +1,4 @@
-"""The only copy of a log goes on without what its disk lost: as little as can be, and no crash."""
+"""The only copy of a log carries on without what its disk lost: it gives up as little as it can."""
 
 import pytest
 
@@ -22,7 +22,7 @@ ONE_BATCH = [what for what in HARMS if what.startswith(("a bit", "a high bit", "
 
 
 def stopped_after(*harms: Harm) -> PartitionNode:
-    """A node that is stopped, and whose disk did its worst."""
+    """A stopped node whose disk is damaged."""
     node = filled(alone=True)
     node.partition.producers.stop()
     node.store.close()
@@ -52,12 +52,12 @@ def lost(found: Survey) -> list[Offset]:
 
 
 def read_on(node: PartitionNode) -> list[Offset]:
-    """Read to the end, as a consumer does that passes over holes."""
+    """Read to the end like a consumer that skips holes."""
     seen: list[Offset] = []
     offset = 0
     while offset < COUNT:
         data = node.partition.read(offset, 1 << 10)
-        if not data:  # the hole is at the end: what comes next lies behind it
+        if not data:  # the hole is at the end, so the next records will come after it
             return seen
         for view in split_batches(data):
             for record in read_records(view):
@@ -96,7 +96,7 @@ ALL_HARMS = {
 
 
 @pytest.mark.parametrize("what", ALL_HARMS)
-def test_all_that_is_good_stays_where_it_was_and_the_rest_is_passed_over(what: str) -> None:
+def test_everything_good_keeps_its_offset_and_the_rest_is_skipped(what: str) -> None:
     node = stopped_after(ALL_HARMS[what])
     before = {name: node.disk.open(f"{GROUP}/{name}") for name in node.disk.list(GROUP)}
     bytes_before = {name: file.read(0, file.size()) for name, file in before.items()}
@@ -126,17 +126,17 @@ def test_all_that_is_good_stays_where_it_was_and_the_rest_is_passed_over(what: s
         node.disk.open(f"{GROUP}/{name}").read(0, 1 << 20)
         == bytes_before[name.rpartition(".")[0].rpartition(".")[0]]
         for name in kept
-    ), "what was damaged is kept as it was"
+    ), "the damaged files are kept"
 
 
-def test_a_log_that_is_whole_needs_nothing() -> None:
+def test_a_sound_log_needs_no_repair() -> None:
     assert looked(stopped_after()).is_whole
 
 
 @pytest.mark.parametrize(
     "what", ["a bit in the records", "a segment deleted", "the last segment short"]
 )
-def test_whoever_loses_power_meanwhile_can_begin_again(what: str) -> None:
+def test_a_repair_interrupted_by_a_power_loss_can_be_repeated(what: str) -> None:
     operation = 0
     expected = lost(looked(stopped_after(ALL_HARMS[what])))
     while True:
@@ -158,8 +158,8 @@ def test_whoever_loses_power_meanwhile_can_begin_again(what: str) -> None:
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_a_lone_copy_with_several_damaged_places_gives_all_that_is_good() -> None:
-    """Without `log repair`: an error at each place, and no word that an offset is not there."""
+def test_a_lone_copy_with_several_damaged_places_serves_everything_good() -> None:
+    """Without `log repair`: an error at each damaged place, never "offset out of range"."""
 
     def flip(place: int) -> Harm:
         def harm(node: PartitionNode) -> None:
@@ -196,7 +196,7 @@ def test_a_lone_copy_with_several_damaged_places_gives_all_that_is_good() -> Non
     assert read_on(node) == [offset for offset in range(COUNT) if offset not in gone]
 
 
-def test_what_was_given_up_is_remembered_and_not_twice() -> None:
+def test_given_up_records_are_remembered_and_given_up_once() -> None:
     node = stopped_after(HARMS["a bit in the records"])
     found = looked(node)
     repair(node)

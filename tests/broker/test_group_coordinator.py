@@ -1,4 +1,4 @@
-"""Consumer groups on a replica: answers wait for the commit, and nobody waits in vain."""
+"""Consumer groups on a replica: answers wait for the commit, and no request waits forever."""
 
 import sys
 
@@ -118,7 +118,7 @@ def test_an_answer_waits_for_the_commit() -> None:
     assert answers == [Committed(refused=frozenset())]
 
 
-def test_a_refusal_that_was_made_from_what_is_not_committed_waits_too() -> None:
+def test_a_refusal_based_on_uncommitted_state_waits_too() -> None:
     coordinated = Coordinated()
     coordinated.lead()
     coordinated.commit()
@@ -128,11 +128,11 @@ def test_a_refusal_that_was_made_from_what_is_not_committed_waits_too() -> None:
     assert isinstance(answers[0], MemberIdRequired)
 
 
-def test_one_that_does_not_lead_says_so() -> None:
+def test_a_coordinator_that_does_not_lead_says_so() -> None:
     assert isinstance(Coordinated().commit()[0], NotCoordinator)
 
 
-def test_lost_leadership_is_neither_success_nor_failure() -> None:
+def test_after_lost_leadership_the_outcome_is_unknown() -> None:
     coordinated = Coordinated()
     coordinated.lead()
     answers = coordinated.commit()
@@ -140,7 +140,7 @@ def test_lost_leadership_is_neither_success_nor_failure() -> None:
     assert [type(answer) for answer in answers] == [NotCoordinator]
 
 
-def test_members_that_wait_for_others_are_told_when_leadership_is_lost() -> None:
+def test_members_waiting_for_others_are_answered_when_leadership_is_lost() -> None:
     coordinated = Coordinated()
     coordinated.lead()
     answers = coordinated.join(knows_member_ids=False)
@@ -151,7 +151,7 @@ def test_members_that_wait_for_others_are_told_when_leadership_is_lost() -> None
     assert [type(answer) for answer in answers] == [NotCoordinator]
 
 
-def test_time_ends_the_gathering_of_members() -> None:
+def test_a_rebalance_ends_when_its_time_is_up() -> None:
     coordinated = Coordinated()
     coordinated.lead()
     answers = coordinated.join(knows_member_ids=False)
@@ -162,7 +162,7 @@ def test_time_ends_the_gathering_of_members() -> None:
     assert len(answers) == 1
 
 
-def test_a_decision_of_many_records_is_written_in_batches_of_sane_size() -> None:
+def test_a_decision_of_many_records_is_split_into_batches() -> None:
     coordinated = Coordinated()
     coordinated.lead()
     answers = coordinated.commit(partitions=600, metadata="x" * 4000)
@@ -177,11 +177,11 @@ def test_a_decision_of_many_records_is_written_in_batches_of_sane_size() -> None
     assert log.end_offset == 1200
 
 
-# ── while leadership is being handed over ────────────────────────────────────────────────────
+# ── during a transfer of leadership ──────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("repeats_in_time", [True, False])
-def test_offsets_of_a_transaction_hold_though_its_marker_came_during_a_hand_over(
+def test_offsets_of_a_transaction_count_even_if_the_marker_arrived_during_a_transfer(
     repeats_in_time: bool,
 ) -> None:
     story = Coordinated(THREE)
@@ -201,7 +201,7 @@ def test_offsets_of_a_transaction_hold_though_its_marker_came_during_a_hand_over
     assert not fetched.unstable
 
 
-def test_a_rebalance_whose_time_ends_during_a_hand_over_ends_when_that_is_called_off() -> None:
+def test_a_rebalance_that_times_out_during_a_transfer_ends_when_the_transfer_is_cancelled() -> None:
     story = Coordinated(THREE)
     story.lead()
     answers = story.join(knows_member_ids=False)
@@ -215,9 +215,7 @@ def test_a_rebalance_whose_time_ends_during_a_hand_over_ends_when_that_is_called
     assert [type(answer) for answer in answers] == [Joined]
 
 
-def test_the_offsets_of_a_topic_that_was_deleted_during_a_hand_over_are_forgotten_after_it() -> (
-    None
-):
+def test_offsets_of_a_topic_deleted_during_a_transfer_are_forgotten_after_it() -> None:
     story = Coordinated(THREE)
     story.lead()
     story.commit()
@@ -242,17 +240,15 @@ def test_the_offsets_of_a_topic_that_was_deleted_during_a_hand_over_are_forgotte
         ("test", 3556498 % 50),
         ("foobar", 1268878963 % 50),  # its hash code is negative
         ("hello world", 1794106052 % 50),
-        ("polygenelubricants", 0),  # its hash code is the smallest number there is
+        ("polygenelubricants", 0),  # its hash code is the smallest integer
         ("😀", (0xD83D * 31 + 0xDE00) % 50),
     ],
 )
-def test_a_group_belongs_to_the_partition_that_kafka_would_give_it(
-    group: str, partition: int
-) -> None:
+def test_a_group_maps_to_the_same_partition_as_in_kafka(group: str, partition: int) -> None:
     assert partition_of(group, 50) == partition
 
 
-def test_the_topic_is_made_once_however_many_ask() -> None:
+def test_concurrent_requests_create_the_topic_once() -> None:
     asked: list[object] = []
     coordinators: Coordinators[GroupCoordinator] = Coordinators(asked.append)
     told: list[KafkaesqueError | None] = []
@@ -267,7 +263,7 @@ def test_the_topic_is_made_once_however_many_ask() -> None:
     assert coordinators.of(GROUP) is coordinators.all[0]
 
 
-def test_what_stands_in_the_way_is_told_and_the_next_one_tries_again() -> None:
+def test_a_failed_creation_is_reported_and_the_next_request_tries_again() -> None:
     attempts: list[Ready] = []
 
     def create(answer: Ready) -> None:
@@ -282,7 +278,7 @@ def test_what_stands_in_the_way_is_told_and_the_next_one_tries_again() -> None:
     assert all(isinstance(error, DiskFailed) for error in told)
 
 
-def test_a_topic_that_is_being_opened_is_waited_for() -> None:
+def test_requests_wait_for_a_topic_that_is_being_opened() -> None:
     def create(answer: Ready) -> None:
         answer(TopicExists("it is on its way"))
 
@@ -310,7 +306,7 @@ def test_a_topic_that_is_not_here_yet_is_asked_for_by_every_caller() -> None:
     assert told == [None, None]
 
 
-def test_without_room_on_the_disk_groups_answer_that_they_cannot_and_time_goes_on() -> None:
+def test_on_a_full_disk_groups_answer_with_an_error_and_timeouts_still_run() -> None:
     story = Coordinated()
     story.lead()
     flusher = story.node.store.flusher
@@ -323,11 +319,11 @@ def test_without_room_on_the_disk_groups_answer_that_they_cannot_and_time_goes_o
     flusher.is_full = False
     answers = story.commit()
     story.node.sync()
-    assert isinstance(answers[0], Committed), "nothing is left of what was not written"
+    assert isinstance(answers[0], Committed), "no trace of what was not written"
 
 
 @pytest.mark.parametrize("note", ["m" * 4_000, "m" * 4_000 + "\N{SAUROPOD}"])
-def test_offsets_of_a_coordinator_take_no_more_than_its_limit(note: str) -> None:
+def test_a_coordinators_offsets_stay_within_its_limit(note: str) -> None:
     place = Coordinated()
     place.lead()
     place.coordinator.configure(GroupConfig(offsets_bytes_max=100_000))
@@ -340,7 +336,7 @@ def test_offsets_of_a_coordinator_take_no_more_than_its_limit(note: str) -> None
     assert before + sum(texts.values()) <= 100_000
 
 
-def test_a_coordinator_that_reads_its_state_asks_clients_to_try_again() -> None:
+def test_a_coordinator_that_is_loading_its_state_asks_clients_to_retry() -> None:
     groups = Coordinated()
     groups.lead()
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Logs kept in shape: what goes and what stays, little by little, whatever happens meanwhile."""
+"""The housekeeper deletes and compacts a little at a time, whatever else happens."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ WEEK_MS = 7 * DAY_MS
 
 @pytest.mark.setting("retention.ms")
 @pytest.mark.requirement("LOG-2")
-def test_segments_whose_newest_record_has_expired_go() -> None:
+def test_segments_whose_newest_record_has_expired_are_deleted() -> None:
     house = a_house(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
     for _ in range(30):
         house.write()
@@ -39,7 +39,7 @@ def test_segments_whose_newest_record_has_expired_go() -> None:
 
 @pytest.mark.setting("retention.bytes")
 @pytest.mark.requirement("LOG-2")
-def test_the_oldest_segments_go_beyond_the_size_that_is_kept() -> None:
+def test_the_oldest_segments_beyond_the_size_limit_are_deleted() -> None:
     house = a_house(TopicSettings(segment_bytes=1024, retention_bytes=5_000, retention_ms=-1))
     for _ in range(200):
         house.write()
@@ -50,7 +50,7 @@ def test_the_oldest_segments_go_beyond_the_size_that_is_kept() -> None:
     assert house.offsets() == list(range(log.start.first_offset, 200))
 
 
-def test_an_idle_topic_loses_even_its_active_segment_and_goes_on_at_the_next_offset() -> None:
+def test_an_idle_topic_loses_its_active_segment_too_and_continues_at_the_next_offset() -> None:
     house = a_house(TopicSettings(retention_ms=HOUR_MS))
     for _ in range(5):
         house.write()
@@ -65,7 +65,7 @@ def test_an_idle_topic_loses_even_its_active_segment_and_goes_on_at_the_next_off
     assert house.offsets() == [5]
 
 
-def test_nothing_goes_that_is_not_committed() -> None:
+def test_uncommitted_records_are_not_deleted() -> None:
     house = House(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
     house.open(voters=THREE)
     entries = [Entry(0, 1, 1, TermOpened())]
@@ -83,7 +83,7 @@ def test_nothing_goes_that_is_not_committed() -> None:
     house.run_until(lambda: len(house.files()) == 1)
 
 
-def test_a_leader_deletes_nothing_that_is_not_committed() -> None:
+def test_a_leader_deletes_nothing_uncommitted() -> None:
     house = House(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
     house.open(voters=THREE)
     replica = house.replica
@@ -104,7 +104,7 @@ def test_a_leader_deletes_nothing_that_is_not_committed() -> None:
     assert replica.log.start.first_offset > 0
 
 
-def test_without_limits_everything_is_kept_for_ever() -> None:
+def test_without_limits_everything_is_kept() -> None:
     house = a_house(TopicSettings(segment_bytes=1024, retention_ms=-1))
     for _ in range(50):
         house.write()
@@ -114,7 +114,7 @@ def test_without_limits_everything_is_kept_for_ever() -> None:
 
 @pytest.mark.parametrize("timestamp_ms", [-1, 1 << 62, -(1 << 40)])
 @pytest.mark.requirement("LOG-2")
-def test_odd_timestamps_neither_keep_nor_expire_what_others_wrote(timestamp_ms: int) -> None:
+def test_odd_timestamps_neither_retain_nor_expire_other_records(timestamp_ms: int) -> None:
     house = a_house(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
     for _ in range(30):
         house.write(at_ms=timestamp_ms)
@@ -124,7 +124,7 @@ def test_odd_timestamps_neither_keep_nor_expire_what_others_wrote(timestamp_ms: 
     house.run_until(lambda: house.offsets() == [])
 
 
-def test_a_look_deletes_only_some_segments_and_the_next_follows_soon() -> None:
+def test_one_look_deletes_only_some_segments_and_the_next_follows_soon() -> None:
     house = a_house(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
     for _ in range(200):
         house.write()
@@ -136,7 +136,7 @@ def test_a_look_deletes_only_some_segments_and_the_next_follows_soon() -> None:
     house.run_until(lambda: house.offsets() == [])
 
 
-def test_a_changed_setting_acts_at_the_next_look() -> None:
+def test_a_changed_setting_takes_effect_at_the_next_look() -> None:
     house = a_house(TopicSettings(segment_bytes=1024, retention_ms=-1))
     for _ in range(30):
         house.write()
@@ -146,7 +146,7 @@ def test_a_changed_setting_acts_at_the_next_look() -> None:
     house.run_until(lambda: house.offsets() == [])
 
 
-def test_segment_bytes_act_from_the_next_append_on() -> None:
+def test_segment_bytes_take_effect_at_the_next_append() -> None:
     house = a_house(TopicSettings(segment_bytes=1 << 20))
     for _ in range(30):
         house.write()
@@ -165,7 +165,7 @@ def updates(house: House, count: int, keys: int = 4) -> None:
 
 
 def state(house: House) -> dict[bytes, bytes]:
-    """What a reader of all records ends up with."""
+    """The value of each key after reading all records."""
     found: dict[bytes, bytes] = {}
     for record in house.records():
         assert record.key is not None
@@ -176,7 +176,7 @@ def state(house: House) -> dict[bytes, bytes]:
     return found
 
 
-def test_a_compacted_topic_keeps_the_last_of_each_key_and_deletes_nothing_by_age() -> None:
+def test_a_compacted_topic_keeps_the_latest_value_of_each_key_and_ignores_age() -> None:
     house = a_house(COMPACTED)
     updates(house, 200)
     wanted = state(house)
@@ -187,7 +187,7 @@ def test_a_compacted_topic_keeps_the_last_of_each_key_and_deletes_nothing_by_age
     assert state(house) == wanted
 
 
-def test_a_pass_is_made_only_when_enough_is_new() -> None:
+def test_a_pass_starts_only_when_enough_is_new() -> None:
     house = a_house(COMPACTED)
     updates(house, 400, keys=40)
     house.run_until(lambda: house.keeper.passes == 1)
@@ -198,7 +198,7 @@ def test_a_pass_is_made_only_when_enough_is_new() -> None:
     house.run_until(lambda: house.keeper.passes == 2)
 
 
-def test_segments_of_which_nothing_is_left_are_removed_and_stay_so_after_a_restart() -> None:
+def test_emptied_segments_are_removed_and_stay_removed_after_a_restart() -> None:
     house = a_house(COMPACTED)
     updates(house, 300)
     files = len(house.files())
@@ -212,7 +212,7 @@ def test_segments_of_which_nothing_is_left_are_removed_and_stay_so_after_a_resta
 
 
 @pytest.mark.setting("cleanup.policy")
-def test_a_topic_that_does_both_is_compacted_and_loses_what_is_old() -> None:
+def test_a_topic_with_both_policies_is_compacted_and_loses_old_records() -> None:
     house = a_house(
         TopicSettings(cleanup_policy=CleanupPolicy.BOTH, segment_bytes=1024, retention_ms=DAY_MS)
     )
@@ -224,7 +224,7 @@ def test_a_topic_that_does_both_is_compacted_and_loses_what_is_old() -> None:
 
 
 @pytest.mark.setting("segment.ms")
-def test_an_idle_segment_is_closed_by_its_age_and_then_compacted() -> None:
+def test_an_idle_segment_is_rolled_by_age_and_then_compacted() -> None:
     house = a_house(TopicSettings(cleanup_policy=CleanupPolicy.COMPACT, segment_ms=HOUR_MS))
     updates(house, 40)
     house.pass_time(2 * HOUR_MS)
@@ -235,7 +235,7 @@ def test_an_idle_segment_is_closed_by_its_age_and_then_compacted() -> None:
 
 @pytest.mark.setting("min.compaction.lag.ms")
 @pytest.mark.parametrize("timestamp_ms", [None, 1 << 62])
-def test_what_is_too_young_is_not_compacted_whatever_its_timestamp(
+def test_young_records_are_not_compacted_whatever_their_timestamps(
     timestamp_ms: int | None,
 ) -> None:
     house = a_house(
@@ -252,7 +252,7 @@ def test_what_is_too_young_is_not_compacted_whatever_its_timestamp(
 
 
 @pytest.mark.setting("delete.retention.ms")
-def test_tombstones_go_when_readers_had_time_to_see_them() -> None:
+def test_tombstones_are_removed_after_readers_had_time_to_see_them() -> None:
     house = a_house(
         TopicSettings(
             cleanup_policy=CleanupPolicy.COMPACT, segment_bytes=1024, delete_retention_ms=HOUR_MS
@@ -287,11 +287,11 @@ def test_records_may_be_deleted_and_read_between_any_two_steps_of_a_pass() -> No
             house.replica.log.trim(house.replica.log.start.first_offset + 3)
             house.store.flusher.kick()
         assert step < 5_000
-    assert state(house) == wanted, "every key was written again behind what was deleted"
+    assert state(house) == wanted, "every key was written again after the deleted records"
 
 
 @pytest.mark.complains("damage_found partition=*: the checksum of the batch at offset 1 is wrong")
-def test_damage_is_noted_and_the_log_is_left_as_it_is_while_others_are_looked_after() -> None:
+def test_damage_is_noted_and_its_log_skipped_while_others_are_cleaned() -> None:
     house = House(COMPACTED)
     house.config = replace(house.config, scrub_bytes_per_second=0)  # it would be the first
     house.open(groups=2)
@@ -307,7 +307,7 @@ def test_damage_is_noted_and_the_log_is_left_as_it_is_while_others_are_looked_af
     assert house.write("k1") == 100
 
 
-def test_compaction_that_finds_no_room_is_done_when_there_is_some() -> None:
+def test_compaction_without_disk_space_is_done_when_there_is_space() -> None:
     house = a_house(COMPACTED)
     updates(house, 100)
     house.disk.faults = DiskFaults(full_at_bytes=house.disk.used_bytes + 200)
@@ -325,7 +325,7 @@ def test_compaction_that_finds_no_room_is_done_when_there_is_some() -> None:
 
 
 class BusyClock(HandClock):
-    """A clock that moves each time it is read: everything takes a millisecond."""
+    """A clock that advances each time it is read: everything takes a millisecond."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -346,7 +346,7 @@ def test_a_tick_ends_when_its_time_is_up() -> None:
     assert clock.reads - before <= 2 + house.config.slice_ms
 
 
-def test_a_tick_takes_a_few_steps_and_all_logs_have_their_turn() -> None:
+def test_a_tick_takes_a_few_steps_and_all_logs_get_a_turn() -> None:
     house = House(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
     house.config = HousekeepingConfig(steps_max=3)
     house.open(groups=20)
@@ -364,7 +364,7 @@ def test_a_tick_takes_a_few_steps_and_all_logs_have_their_turn() -> None:
     assert trimmed() == 20
 
 
-def test_a_log_at_rest_is_looked_at_once_in_an_interval() -> None:
+def test_an_idle_log_is_checked_once_per_interval() -> None:
     house = a_house()
     looks: list[int] = []
     house.keeper = type(house.keeper)(house.clock, house.config, house.clocks)
@@ -380,7 +380,7 @@ def test_a_log_at_rest_is_looked_at_once_in_an_interval() -> None:
     assert len(looks) == 2
 
 
-def test_a_log_that_was_closed_is_forgotten() -> None:
+def test_a_closed_log_is_forgotten() -> None:
     house = a_house(COMPACTED)
     updates(house, 100)
     house.tick()
@@ -421,7 +421,7 @@ def life(house: House) -> None:
     house.pass_time(HOUR_MS * 3 // 4, ticks=30)
 
 
-def test_the_life_that_is_interrupted_compacts_and_deletes() -> None:
+def test_the_run_to_be_interrupted_compacts_and_deletes() -> None:
     house = House(BOTH)
     life(house)
     assert house.keeper.passes >= 1
@@ -431,7 +431,7 @@ def test_the_life_that_is_interrupted_compacts_and_deletes() -> None:
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("policy", [CrashPolicy.DROP_UNSYNCED, CrashPolicy.TORN])
-def test_a_crash_at_any_point_takes_nothing_that_was_to_be_kept(policy: CrashPolicy) -> None:
+def test_a_crash_at_any_point_loses_nothing_that_must_be_kept(policy: CrashPolicy) -> None:
     whole = House(BOTH)
     life(whole)
     for number in range(1, whole.disk.operations + 1, 3):
@@ -444,11 +444,11 @@ def test_a_crash_at_any_point_takes_nothing_that_was_to_be_kept(policy: CrashPol
         house.open()
         log = house.replica.log
         end = max((offset for offset, _ in acknowledged.values()), default=-1)
-        assert log.end_offset > end, "the end never goes back"
+        assert log.end_offset > end, "the end never moves back"
         found = {record.key: (record.offset, record.value) for record in house.records()}
         for key, (offset, value) in acknowledged.items():
             if offset >= log.start.first_offset:
-                # One that was on its way when the power failed may have come after it.
+                # An append in progress when the power failed may follow it.
                 assert found[key] == (offset, value) or found[key][0] > offset
         assert log.start.first_offset == 0 or house.clock.ms > START_MS + HOUR_MS
         house.write("on")
@@ -457,7 +457,7 @@ def test_a_crash_at_any_point_takes_nothing_that_was_to_be_kept(policy: CrashPol
 
 
 @pytest.mark.setting("min.cleanable.dirty.ratio")
-def test_a_topic_says_how_much_is_to_be_new_before_a_pass() -> None:
+def test_a_topic_sets_how_much_must_be_new_before_a_pass() -> None:
     house = a_house(replace(COMPACTED, min_cleanable_dirty_ratio=0.0))
     updates(house, 400, keys=40)
     house.run_until(lambda: house.keeper.passes == 1)
@@ -466,7 +466,7 @@ def test_a_topic_says_how_much_is_to_be_new_before_a_pass() -> None:
 
 
 @pytest.mark.setting("max.compaction.lag.ms")
-def test_what_has_waited_for_its_pass_too_long_waits_for_no_more() -> None:
+def test_max_compaction_lag_starts_a_pass() -> None:
     house = a_house(replace(COMPACTED, max_compaction_lag_ms=DAY_MS))
     updates(house, 400, keys=40)
     house.run_until(lambda: house.keeper.passes == 1)

@@ -1,4 +1,4 @@
-"""A data folder knows whose it is, and one that is not whole is refused."""
+"""A data folder knows which broker owns it, and an incomplete one is refused."""
 
 import random
 
@@ -45,31 +45,31 @@ def spoil(disk: SimDisk, position: int, data: bytes) -> None:
     file.close()
 
 
-def test_an_empty_folder_is_nobodys() -> None:
+def test_an_empty_folder_has_no_identity() -> None:
     assert load_identity(a_disk()) is None
 
 
-def test_what_was_saved_is_there_after_a_crash() -> None:
+def test_a_saved_identity_survives_a_crash() -> None:
     disk = a_folder()
     disk.crash(CrashPolicy.TORN)
     assert load_identity(disk) == SOMEBODY
 
 
-def test_a_journal_without_an_identity_was_copied_in_part() -> None:
+def test_a_journal_without_an_identity_is_an_incomplete_copy() -> None:
     disk = a_folder()
     disk.remove(PATH)
     with pytest.raises(LogError, match="a journal but no identity"):
         load_identity(disk)
 
 
-def test_an_identity_that_has_lost_its_journal_must_not_vote_again() -> None:
+def test_an_identity_without_its_journal_must_not_vote_again() -> None:
     disk = a_folder()
     disk.remove("journal")
     with pytest.raises(LogError, match="an identity but no journal"):
         load_identity(disk)
 
 
-def test_a_first_start_that_was_cut_short_goes_on() -> None:
+def test_an_interrupted_first_start_can_be_continued() -> None:
     disk = a_disk()
     new = FolderIdentity(cluster="c", node=1, directory=b"d" * 16, is_founder=True)
     save_identity(disk, new)
@@ -85,7 +85,7 @@ def test_the_journal_of_another_broker_is_refused() -> None:
         begin(disk, SOMEBODY, 4)
 
 
-def test_damage_is_told_from_foreign_files_and_later_formats() -> None:
+def test_damage_is_distinguished_from_foreign_files_and_later_formats() -> None:
     disk = a_folder()
     spoil(disk, 20, b"\x00")
     with pytest.raises(CorruptLog):

@@ -1,4 +1,4 @@
-"""Who leads what: told by whoever leads, the higher term wins, told anew to whoever restarted."""
+"""Who leads what: leaders announce it, the higher term wins, restarted brokers learn it again."""
 
 from kafkaesque.broker.replication.leader_table import (
     FACTS_MAX,
@@ -10,7 +10,7 @@ from kafkaesque.broker.replication.leader_table import (
 
 
 def exchange(*brokers: Leaders, rounds: int = 4) -> int:
-    """Let brokers, numbered from 1, tell each other until they fall silent; count the words."""
+    """Let brokers, numbered from 1, exchange messages until there are none; count the messages."""
     count = 0
     nodes = range(1, len(brokers) + 1)
     for _ in range(rounds):
@@ -29,7 +29,7 @@ def three() -> tuple[Leaders, Leaders, Leaders]:
     return Leaders(1, 11), Leaders(2, 22), Leaders(3, 33)
 
 
-def test_everybody_learns_who_leads() -> None:
+def test_every_broker_learns_who_leads() -> None:
     one, two, three_ = three()
     one.lead("orders", 4)
     exchange(one, two, three_)
@@ -37,7 +37,7 @@ def test_everybody_learns_who_leads() -> None:
     assert two.of("others") == NOBODY
 
 
-def test_nothing_is_said_when_nothing_changes() -> None:
+def test_no_message_is_sent_when_nothing_changes() -> None:
     brokers = three()
     brokers[0].lead("orders", 4)
     exchange(*brokers)
@@ -46,7 +46,7 @@ def test_nothing_is_said_when_nothing_changes() -> None:
     assert 0 < exchange(*brokers) < 12
 
 
-def test_an_older_term_is_never_believed_again() -> None:
+def test_a_message_with_an_older_term_is_ignored() -> None:
     one, two, three_ = three()
     one.lead("orders", 4)
     (late, _) = one.tick([2, 3])
@@ -57,7 +57,7 @@ def test_an_older_term_is_never_believed_again() -> None:
     assert one.of("orders") == three_.of("orders") == Leader(5, 2)
 
 
-def test_whoever_ceases_to_lead_says_so() -> None:
+def test_a_leader_that_steps_down_announces_it() -> None:
     brokers = three()
     brokers[0].lead("orders", 4)
     exchange(*brokers)
@@ -66,7 +66,7 @@ def test_whoever_ceases_to_lead_says_so() -> None:
     assert brokers[2].of("orders") == Leader(4, None)
 
 
-def test_ceasing_does_not_unseat_another() -> None:
+def test_stepping_down_does_not_unseat_a_newer_leader() -> None:
     brokers = three()
     brokers[0].lead("orders", 4)
     exchange(*brokers)
@@ -76,7 +76,7 @@ def test_ceasing_does_not_unseat_another() -> None:
     assert brokers[2].of("orders") == Leader(5, 2)
 
 
-def test_one_that_restarted_leads_nothing_and_is_told_everything() -> None:
+def test_a_restarted_broker_leads_nothing_and_learns_everything_again() -> None:
     one, two, three_ = three()
     one.lead("orders", 4)
     two.lead("others", 2)
@@ -87,7 +87,7 @@ def test_one_that_restarted_leads_nothing_and_is_told_everything() -> None:
     assert two.of("orders") == three_.of("orders") == Leader(4, None)
 
 
-def test_a_late_word_of_a_former_session_is_put_right() -> None:
+def test_a_late_message_of_an_earlier_session_is_corrected() -> None:
     one, two, three_ = three()
     one.lead("orders", 4)
     (late, _) = one.tick([2, 3])
@@ -100,17 +100,17 @@ def test_a_late_word_of_a_former_session_is_put_right() -> None:
     assert two.of("orders") == Leader(4, None)
 
 
-def test_what_was_lost_is_told_again() -> None:
+def test_a_lost_announcement_is_repeated() -> None:
     one, two, three_ = three()
     exchange(one, two, three_)
     one.lead("orders", 1)
-    one.tick([2, 3])  # and nobody hears it
+    one.tick([2, 3])  # and the message is lost
     one.lead("others", 1)
     exchange(one, two, three_)
     assert two.of("orders") == two.of("others") == Leader(1, 1)
 
 
-def test_more_than_fits_into_one_word_is_told_in_several() -> None:
+def test_announcements_beyond_the_message_limit_are_split() -> None:
     one, two, three_ = three()
     for number in range(FACTS_MAX + 5):
         one.lead(f"group-{number}", 1)
@@ -120,7 +120,7 @@ def test_more_than_fits_into_one_word_is_told_in_several() -> None:
     assert two.of(f"group-{FACTS_MAX + 4}") == Leader(1, 1)
 
 
-def test_those_who_wait_hear_of_every_change() -> None:
+def test_waiters_are_notified_of_every_change() -> None:
     one = Leaders(1, 11)
     heard: list[str] = []
     one.on_change = heard.append
@@ -130,7 +130,7 @@ def test_those_who_wait_hear_of_every_change() -> None:
     assert heard == ["orders", "orders"]
 
 
-def test_everybody_learns_who_is_in_sync_and_of_every_change() -> None:
+def test_every_broker_learns_the_in_sync_replicas_and_each_change() -> None:
     one, two, three_ = three()
     one.lead("orders", 4, (1, 2, 3))
     exchange(one, two, three_)
@@ -141,7 +141,7 @@ def test_everybody_learns_who_is_in_sync_and_of_every_change() -> None:
     assert exchange(one, two, three_) == 0
 
 
-def test_who_is_in_sync_changes_hands_with_the_term() -> None:
+def test_a_newer_leaders_in_sync_replicas_replace_the_older_ones() -> None:
     one, two, three_ = three()
     one.lead("orders", 4, (1, 2, 3))
     exchange(one, two, three_)
@@ -153,7 +153,7 @@ def test_who_is_in_sync_changes_hands_with_the_term() -> None:
     assert three_.in_sync("orders") == (2, 3)
 
 
-def test_nobody_is_in_sync_with_nobody() -> None:
+def test_without_a_leader_no_replica_is_in_sync() -> None:
     one, two, three_ = three()
     one.lead("orders", 4, (1, 2, 3))
     exchange(one, two, three_)
@@ -162,7 +162,7 @@ def test_nobody_is_in_sync_with_nobody() -> None:
     assert two.in_sync("orders") == ()
 
 
-def test_an_older_word_that_was_overtaken_brings_nothing_back() -> None:
+def test_a_message_that_arrives_after_a_newer_one_changes_nothing() -> None:
     one, two, three_ = three()
     exchange(one, two, three_)
     one.lead("orders", 4, (1, 2, 3))

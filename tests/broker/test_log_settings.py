@@ -1,4 +1,4 @@
-"""A topic's settings on the logs of its partitions, and a broker that lives by them."""
+"""A topic's settings applied to its partitions' logs, and to a whole broker."""
 
 import random
 from collections.abc import Callable
@@ -87,7 +87,7 @@ def test_without_limits_there_are_no_rules() -> None:
     assert found == RetentionRules(retention_ms=5, retention_bytes=6)
 
 
-def test_what_machines_live_on_is_synced_and_never_expires_whatever_is_set() -> None:
+def test_logs_of_machines_are_always_synced_and_never_expire() -> None:
     wild = TopicSettings(
         flush_policy=FlushPolicy.OS, cleanup_policy=CleanupPolicy.COMPACT, retention_ms=1
     )
@@ -101,7 +101,7 @@ def test_what_machines_live_on_is_synced_and_never_expires_whatever_is_set() -> 
     assert partition.settings.flush_policy is FlushPolicy.ALWAYS
 
 
-def test_a_topic_is_opened_with_its_own_settings_and_again_after_a_restart() -> None:
+def test_a_topic_is_opened_with_its_own_settings_also_after_a_restart() -> None:
     machine = ABroker()
     for _ in range(2):
         if "small" not in machine.broker.catalog.topics:
@@ -115,7 +115,7 @@ def test_a_topic_is_opened_with_its_own_settings_and_again_after_a_restart() -> 
 
 
 @pytest.mark.setting("segment.bytes")
-def test_a_topic_says_how_large_its_segments_are() -> None:
+def test_a_topic_sets_its_segment_size() -> None:
     machine = ABroker()
     small, large = machine.topic("small", segment_bytes="1024"), machine.topic("large")
     for partition in (small, large):
@@ -126,7 +126,7 @@ def test_a_topic_says_how_large_its_segments_are() -> None:
 
 
 @pytest.mark.setting("segment.jitter.ms")
-def test_partitions_roll_early_each_by_its_own_part_of_the_jitter() -> None:
+def test_partitions_roll_early_each_by_its_own_jitter() -> None:
     machine = ABroker()
     plain = machine.topic("plain", segment_ms="100000")
     jittered = [
@@ -146,7 +146,7 @@ def test_partitions_roll_early_each_by_its_own_part_of_the_jitter() -> None:
 
 
 @pytest.mark.setting("index.interval.bytes")
-def test_a_topic_says_how_dense_its_indexes_are() -> None:
+def test_a_topic_sets_its_index_interval() -> None:
     machine = ABroker()
     sizes = {}
     for interval_bytes in (300, 20_000):
@@ -182,13 +182,13 @@ def test_the_policy_decides_whether_an_answer_waits_for_the_disk(
 
 
 @pytest.mark.setting("flush.ms")
-def test_a_topic_says_how_soon_a_sync_follows() -> None:
+def test_a_topic_sets_how_soon_it_is_synced() -> None:
     machine = ABroker()
     soon, late = (
         machine.topic(name, flush_policy="interval", flush_ms=flush_ms).replica.log
         for name, flush_ms in (("soon", "200"), ("late", "5000"))
     )
-    machine.tick(200)  # what opening a log wrote is synced by now
+    machine.tick(200)  # the writes of opening a log are synced by now
     for name in ("soon", "late"):
         produce(machine.broker.partition(name, 0), b"x")
     machine.tick(10)
@@ -199,7 +199,7 @@ def test_a_topic_says_how_soon_a_sync_follows() -> None:
 
 
 @pytest.mark.setting("flush.messages")
-def test_a_topic_says_after_how_many_records_a_sync_follows() -> None:
+def test_a_topic_sets_after_how_many_records_it_is_synced() -> None:
     machine = ABroker()
     few, many = (
         machine.topic("few", flush_policy="os", flush_messages="3"),
@@ -214,7 +214,7 @@ def test_a_topic_says_after_how_many_records_a_sync_follows() -> None:
 
 
 @pytest.mark.parametrize("policy", ["interval", "os"])
-def test_what_was_answered_survives_the_end_of_the_process(policy: str) -> None:
+def test_answered_records_survive_a_killed_process(policy: str) -> None:
     machine = ABroker()
     partition = machine.topic("orders", flush_policy=policy)
     assert [produce(partition, b"%d" % number) for number in range(10)]
@@ -225,14 +225,14 @@ def test_what_was_answered_survives_the_end_of_the_process(policy: str) -> None:
     assert machine.broker.partition("orders", 0).high_watermark == 10
 
 
-def test_after_a_loss_of_power_a_topic_that_forgot_serves_what_is_left() -> None:
+def test_after_a_power_loss_a_lazy_topic_serves_what_is_left() -> None:
     machine = ABroker()
     careful, careless = machine.topic("careful"), machine.topic("careless", flush_policy="os")
     produce(careful, b"a")
     produce(careless, b"a")
     produce(careless, b"b")
     machine.broker.flush()
-    machine.sync()  # a round for the careful topic alone
+    machine.sync()  # a sync for the strict topic alone
     assert careful.high_watermark == 1
     assert machine.broker.partition("careless", 0).high_watermark == 2
     machine.disk.crash(CrashPolicy.DROP_UNSYNCED)
@@ -247,7 +247,7 @@ def test_after_a_loss_of_power_a_topic_that_forgot_serves_what_is_left() -> None
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.complains("disk_full folder=* free_bytes=*")
-def test_on_a_full_disk_writes_are_refused_reads_go_on_and_writes_come_back_with_room() -> None:
+def test_a_full_disk_refuses_writes_keeps_serving_reads_and_recovers_when_there_is_room() -> None:
     machine = ABroker()
     partition = machine.topic("orders")
     produce(partition, b"before")
@@ -263,15 +263,15 @@ def test_on_a_full_disk_writes_are_refused_reads_go_on_and_writes_come_back_with
     assert machine.failures == []
     machine.disk.faults = DiskFaults()
     machine.tick(3)
-    assert partition.high_watermark == 2, "what was refused first was already on its way"
+    assert partition.high_watermark == 2, "the first refused batch was already in progress"
     outcomes = produce(partition, b"after")
     machine.broker.flush()
     machine.sync()
     assert outcomes == [Outcome.COMMITTED]
 
 
-def test_a_batch_that_is_on_its_way_to_a_full_disk_is_not_said_to_be_refused() -> None:
-    """The client would send the records again under another number, and they would be twice."""
+def test_a_batch_already_in_progress_to_a_full_disk_is_not_reported_as_refused() -> None:
+    """The client would send the records again with a new sequence, and they would be duplicated."""
     machine = ABroker()
     partition = machine.topic("orders")
     machine.disk.faults = DiskFaults(full_at_bytes=machine.disk.used_bytes + 20)
@@ -289,7 +289,7 @@ def test_a_batch_that_is_on_its_way_to_a_full_disk_is_not_said_to_be_refused() -
     assert partition.high_watermark == 1
 
 
-def test_a_sync_that_fails_is_final_as_ever() -> None:
+def test_a_failed_sync_is_still_fatal() -> None:
     machine = ABroker()
     partition = machine.topic("orders")
     machine.disk.fail_next_sync()
@@ -311,7 +311,7 @@ def until(machine: ABroker, is_done: Callable[[], bool]) -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_the_catalog_does_not_grow_with_its_changes() -> None:
+def test_the_catalog_does_not_grow_with_each_change() -> None:
     machine = ABroker()
     machine.topic("orders")
     for number in range(300):

@@ -1,4 +1,4 @@
-"""Brokers that a person gave up are drained by the one that went on without them."""
+"""Brokers that an operator gave up are drained by the broker that carries on without them."""
 
 import random
 
@@ -22,7 +22,7 @@ def a_disk() -> SimDisk:
     return disk
 
 
-def test_who_was_given_up_before_is_remembered_beside_the_new_ones() -> None:
+def test_new_lost_brokers_are_added_to_earlier_ones() -> None:
     disk = a_disk()
     assert load_lost(disk, Heard()) == frozenset()
     save_lost(disk, [3], Heard())
@@ -32,7 +32,7 @@ def test_who_was_given_up_before_is_remembered_beside_the_new_ones() -> None:
 
 @pytest.mark.event("lost_brokers_unreadable")
 @pytest.mark.complains("lost_brokers_unreadable path=cluster-metadata/lost-brokers: *")
-def test_a_file_that_is_damaged_names_nobody_and_says_so() -> None:
+def test_a_damaged_file_names_no_broker_and_is_reported() -> None:
     disk = a_disk()
     save_lost(disk, [2], Heard())
     file = disk.open(f"{CATALOG_GROUP}/{NAME}")
@@ -42,7 +42,7 @@ def test_a_file_that_is_damaged_names_nobody_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("topics", [0, 1])
-def test_the_survivor_drains_them_and_forgets_the_file(topics: int) -> None:
+def test_the_survivor_drains_them_and_removes_the_file(topics: int) -> None:
     world = BrokerWorld(1, BrokerSettings(brokers=3, voters=3))
     wait(world, lambda: len(world.able()) == 3)
     for _ in range(topics):

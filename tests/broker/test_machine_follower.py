@@ -1,4 +1,4 @@
-"""The committed copy of a machine: it follows the commit, never the log, and survives restarts."""
+"""The committed copy of a machine: it applies only committed records, and survives restarts."""
 
 from kafkaesque.broker.machine_hosting.machine_follower import WAIT_TICKS_MAX, MachineFollower
 from kafkaesque.broker.machine_hosting.machine_host import MachineHost
@@ -48,7 +48,7 @@ class Followed:
 
 
 def _ignore(_: object) -> None:
-    """Nobody is asked anything here."""
+    """This machine takes no commands here."""
 
 
 def words(index: int, key: str, value: str, term: int = 1) -> Entry:
@@ -65,7 +65,7 @@ def following() -> Followed:
     return followed
 
 
-def test_a_copy_shows_what_is_committed_and_not_what_is_only_written() -> None:
+def test_a_copy_shows_only_what_is_committed() -> None:
     followed = following()
     followed.write(1, "k", "early", commit=1)
     assert followed.copy.machine.words == {}
@@ -75,7 +75,7 @@ def test_a_copy_shows_what_is_committed_and_not_what_is_only_written() -> None:
     assert followed.changes == 2  # the mark, then the record
 
 
-def test_whoever_waits_for_a_change_is_told_when_it_shows() -> None:
+def test_a_waiter_is_notified_when_the_copy_shows_the_change() -> None:
     followed = following()
     told: list[int] = []
     followed.copy.when_applied(1, lambda: told.append(1))
@@ -85,7 +85,7 @@ def test_whoever_waits_for_a_change_is_told_when_it_shows() -> None:
     assert told == [1]
 
 
-def test_nobody_waits_for_ever_for_a_copy_that_lags() -> None:
+def test_waiting_for_a_lagging_copy_times_out() -> None:
     followed = following()
     told: list[int] = []
     followed.copy.when_applied(9, lambda: told.append(1))
@@ -108,7 +108,7 @@ def test_a_follower_takes_snapshots_and_starts_from_them() -> None:
     assert followed.copy.machine.applied == 4
 
 
-def test_a_copy_that_was_saved_passes_over_nothing_that_replaces_an_uncommitted_mark() -> None:
+def test_a_saved_copy_applies_the_record_that_replaced_an_uncommitted_mark() -> None:
     followed = following()
     followed.write(1, "a", "kept", commit=2)
     followed.copy.stop()

@@ -1,4 +1,4 @@
-"""A machine on a log: rebuilt from snapshot and tail, from the whole log, never from a guess."""
+"""A machine on a log: rebuilt from a snapshot and the tail, or from the whole log."""
 
 import random
 from contextlib import suppress
@@ -20,11 +20,11 @@ from tests.log.logs import HandClock
 
 SOON = LogConfig(snapshot_growth_bytes=200, snapshot_age_ms_max=1_000)
 SLICED = LogConfig(snapshot_growth_bytes=200, snapshot_age_ms_max=1_000, slice_bytes=150)
-"""A slice is about a record."""
+"""One slice holds about one record."""
 
 
 class Words:
-    """The newest word under each key; counts what it was given."""
+    """Keeps the latest value of each key; counts the records applied."""
 
     def __init__(self) -> None:
         self.words: dict[bytes, bytes] = {}
@@ -42,7 +42,7 @@ class Words:
 
 
 class Hosted:
-    """A node with a machine on it."""
+    """A node that hosts a machine."""
 
     def __init__(self, config: LogConfig = SOON) -> None:
         self.config = config
@@ -93,7 +93,7 @@ class Hosted:
 
 
 def _ignore(_: object) -> None:
-    """Nobody waits for it."""
+    """No request waits for it."""
 
 
 def filled(count: int = 5, config: LogConfig = SOON) -> Hosted:
@@ -103,7 +103,7 @@ def filled(count: int = 5, config: LogConfig = SOON) -> Hosted:
     return hosted
 
 
-def test_what_was_written_is_there_after_a_crash() -> None:
+def test_what_was_written_survives_a_crash() -> None:
     hosted = filled()
     assert hosted.restart().words == {b"k%d" % n: b"x" * 50 for n in range(5)}
 
@@ -118,11 +118,11 @@ def test_a_snapshot_is_taken_when_the_log_has_grown_and_only_the_tail_is_replaye
     assert hosted.snapshots == [5]
     hosted.write("k9", "tail")
     machine = hosted.restart()
-    assert machine.applied == 4 + 1  # four keys of the snapshot, one record behind it
+    assert machine.applied == 4 + 1  # four keys from the snapshot, one record after it
     assert machine.words[b"k9"] == b"tail"
 
 
-def test_a_snapshot_is_taken_when_a_change_has_grown_old() -> None:
+def test_a_snapshot_is_taken_when_a_change_is_old_enough() -> None:
     hosted = filled(1)
     hosted.tick()
     hosted.clock.ms += 1_000
@@ -140,7 +140,7 @@ def test_a_clean_stop_leaves_nothing_to_replay() -> None:
     assert (machine.applied, machine.words) == (1, {b"k1": b"x" * 50})
 
 
-def test_what_is_not_committed_is_in_no_snapshot() -> None:
+def test_a_snapshot_contains_only_what_is_committed() -> None:
     hosted = filled()
     hosted.host.write([MachineRecord(b"late", b"x")], _ignore)
     hosted.host.tick()
@@ -161,7 +161,7 @@ def test_only_the_two_newest_snapshots_are_kept() -> None:
     assert hosted.snapshots == [15, 25]
 
 
-def test_a_damaged_snapshot_is_passed_over_and_the_whole_log_is_replayed() -> None:
+def test_a_damaged_snapshot_is_skipped_and_the_whole_log_is_replayed() -> None:
     hosted = filled()
     hosted.tick()
     hosted.node.disk.flip_bit(hosted.newest_path(), 30, 2)
@@ -169,7 +169,7 @@ def test_a_damaged_snapshot_is_passed_over_and_the_whole_log_is_replayed() -> No
     assert machine.applied == len(machine.words) == 5
 
 
-def test_an_older_snapshot_stands_in_for_a_damaged_one() -> None:
+def test_an_older_snapshot_replaces_a_damaged_one() -> None:
     hosted = filled()
     hosted.tick()
     for number in range(10):
@@ -182,13 +182,13 @@ def test_an_older_snapshot_stands_in_for_a_damaged_one() -> None:
     assert machine.words == {b"k%d" % n: b"y" * 50 for n in range(10)}
 
 
-def test_a_snapshot_beyond_the_end_of_the_log_is_passed_over() -> None:
+def test_a_snapshot_beyond_the_end_of_the_log_is_skipped() -> None:
     hosted = filled(2)
     snapshot.write(hosted.node.disk, GROUP, 99, b"of another log", MACHINE)
     assert hosted.restart().applied == 2
 
 
-def test_a_snapshot_of_a_later_version_is_not_passed_over() -> None:
+def test_a_snapshot_of_a_later_version_is_not_skipped() -> None:
     hosted = filled(2)
     snapshot.write(hosted.node.disk, GROUP, 2, bytes.fromhex("920290"), MACHINE)
     with pytest.raises(NotLeader):
@@ -196,7 +196,7 @@ def test_a_snapshot_of_a_later_version_is_not_passed_over() -> None:
     assert [type(error) for error in hosted.failures] == [NewerFormat]
 
 
-def test_a_disk_without_room_for_a_snapshot_stops_nobody() -> None:
+def test_a_disk_without_room_for_a_snapshot_does_not_stop_the_machine() -> None:
     hosted = filled()
     disk = hosted.node.disk
     disk.faults = DiskFaults(page_bytes=16, full_at_bytes=disk.used_bytes + 5)
@@ -208,7 +208,7 @@ def test_a_disk_without_room_for_a_snapshot_stops_nobody() -> None:
     assert hosted.snapshots == [6]
 
 
-def test_power_lost_at_any_step_of_a_snapshot_loses_nothing() -> None:
+def test_a_power_loss_at_any_step_of_a_snapshot_loses_nothing() -> None:
     for step in range(1, 7):
         hosted = filled()
         disk: SimDisk = hosted.node.disk
@@ -219,7 +219,7 @@ def test_power_lost_at_any_step_of_a_snapshot_loses_nothing() -> None:
         assert len(machine.words) == 5, f"power was lost at step {step}"
 
 
-def test_whoever_stops_leading_tells_those_who_wait() -> None:
+def test_waiting_requests_are_answered_when_leadership_is_lost() -> None:
     hosted = filled(1)
     lost: list[Words] = []
     hosted.host.on_lost = lost.append
@@ -231,7 +231,7 @@ def test_whoever_stops_leading_tells_those_who_wait() -> None:
     assert len(lost) == 1
 
 
-def test_snapshots_of_random_histories_say_what_the_log_says() -> None:
+def test_snapshots_of_random_histories_match_the_log() -> None:
     chance = random.Random(7)
     hosted = Hosted()
     wanted: dict[bytes, bytes] = {}
@@ -251,7 +251,7 @@ def test_snapshots_of_random_histories_say_what_the_log_says() -> None:
 
 
 def leading_again() -> Hosted:
-    """Return a leader that has just begun to rebuild its machine of five records."""
+    """Return a leader that has just started to rebuild its machine of five records."""
     hosted = filled(config=SLICED)
     hosted.node.restart()
     hosted.node.holds_syncs = True
@@ -278,7 +278,7 @@ def test_a_new_leader_rebuilds_its_machine_in_slices() -> None:
     assert len(hosted.host.machine.words) == 5
 
 
-def test_a_leader_that_is_replaced_while_it_rebuilds_gives_that_up() -> None:
+def test_a_leader_that_is_replaced_stops_rebuilding() -> None:
     hosted = leading_again()
     hosted.node.later.play()
     hosted.node.step(heartbeat(hosted.node.replica.raft.term + 1))
@@ -305,7 +305,7 @@ def test_a_snapshot_is_written_in_slices_while_the_machine_changes() -> None:
     assert hosted.restart().words == expected
 
 
-def test_a_snapshot_is_given_up_when_its_partition_leaves() -> None:
+def test_an_unfinished_snapshot_is_dropped_when_its_partition_is_removed() -> None:
     hosted = filled(config=SLICED)
     hosted.host.tick()
     for _ in range(3):
@@ -321,7 +321,7 @@ def grown(hosted: Hosted, value: str) -> None:
     hosted.tick()
 
 
-def test_a_leader_saves_what_it_knows_if_both_snapshots_before_are_damaged() -> None:
+def test_a_leader_saves_its_state_if_both_earlier_snapshots_are_damaged() -> None:
     hosted = filled()
     hosted.tick()
     grown(hosted, "y")
@@ -334,7 +334,7 @@ def test_a_leader_saves_what_it_knows_if_both_snapshots_before_are_damaged() -> 
     assert hosted.restart().words == {b"k%d" % n: b"z" * 50 for n in range(10)}
 
 
-def test_a_leader_without_room_for_what_it_knows_does_not_try_at_each_tick() -> None:
+def test_a_leader_without_room_for_its_snapshot_does_not_retry_at_each_tick() -> None:
     hosted = filled()
     hosted.tick()
     grown(hosted, "y")

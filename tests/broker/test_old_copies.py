@@ -1,4 +1,4 @@
-"""After a start, a broker exchanges votes only with peers that have said what they remember."""
+"""After a start, a broker exchanges votes only with peers that have reported what they remember."""
 
 from kafkaesque.broker.cluster.old_copies import PATIENCE_LOOKS, OldCopyDetector
 from kafkaesque.broker.replication.leader_table import LeadersTold, Life
@@ -16,7 +16,7 @@ def new_lives() -> OldCopyDetector:
 
 
 def word_of(peer: NodeId) -> LeadersTold:
-    """What a peer says that remembers nothing of this broker."""
+    """The report of a peer that remembers nothing of this broker."""
     life = Life(run=1, opened=0, round=1, heard_run=0, heard_session=0, heard_round=0)
     return LeadersTold(
         source=peer,
@@ -31,7 +31,7 @@ def word_of(peer: NodeId) -> LeadersTold:
     )
 
 
-def test_it_votes_with_nobody_before_all_have_said_what_they_remember() -> None:
+def test_no_votes_are_exchanged_before_all_peers_have_reported() -> None:
     lives = new_lives()
     lives.tick(PEERS)
     assert not any(map(lives.may_vote_with, PEERS))
@@ -43,7 +43,7 @@ def test_it_votes_with_nobody_before_all_have_said_what_they_remember() -> None:
     assert all(map(lives.may_vote_with, PEERS))
 
 
-def test_it_does_not_wait_for_who_is_down_and_does_not_vote_with_it_either() -> None:
+def test_a_peer_that_is_down_is_not_waited_for_and_no_votes_are_exchanged_with_it() -> None:
     lives = new_lives()
     assert lives.takes(word_of(2))
     for _ in range(PATIENCE_LOOKS):

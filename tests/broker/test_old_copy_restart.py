@@ -1,4 +1,4 @@
-"""What becomes of the replicas of an old copy when its folder is opened."""
+"""How the replicas of an old copy start when its folder is opened."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def reopened(node: BrokerNode) -> Store:
     return Store.open(node.disk, TINY, node.clock, 1, node.failures.append, node.heard)
 
 
-def test_the_only_voter_of_the_catalog_is_refused_for_others_may_vote_on_it_by_now() -> None:
+def test_an_old_copy_is_refused_if_it_was_the_only_voter_of_the_catalog() -> None:
     node = BrokerNode()
     journal = node.broker._store.journal
     journal.add(OldCopyFound(group="", peer=2, run=9, round=9, term=9))
@@ -33,13 +33,13 @@ def test_the_only_voter_of_the_catalog_is_refused_for_others_may_vote_on_it_by_n
             reopened(node)
 
 
-def test_terms_that_clients_cannot_count_are_refused() -> None:
+def test_terms_beyond_what_clients_can_count_are_refused() -> None:
     assert unused_term([3, 7]) == 7 + LEAP
     with pytest.raises(LogError, match="too high"):
         unused_term([(1 << 31) - LEAP])
 
 
-def test_runs_and_rounds_go_on_beyond_what_the_peer_remembers() -> None:
+def test_runs_and_rounds_continue_above_those_the_peer_remembers() -> None:
     node = BrokerNode()
     store = node.broker._store
     store.create_log("orders/0", Voters(voters=(1, 2, 3)))
@@ -53,7 +53,7 @@ def test_runs_and_rounds_go_on_beyond_what_the_peer_remembers() -> None:
     assert journal.groups["orders/0"].is_recovering
 
 
-def test_what_only_the_catalog_knows_begins_recovering_and_only_once() -> None:
+def test_a_group_known_only_to_the_catalog_starts_recovering_once() -> None:
     node = BrokerNode()
     store = node.broker._store
     store.forget(CATALOG_GROUP)
@@ -67,7 +67,7 @@ def test_what_only_the_catalog_knows_begins_recovering_and_only_once() -> None:
     assert "fresh/0" not in store.journal.groups
 
 
-def test_a_group_that_was_held_alone_and_has_other_voters_by_now_begins_recovering() -> None:
+def test_a_group_formerly_held_alone_that_has_other_voters_now_starts_recovering() -> None:
     node = BrokerNode()
     store = node.broker._store
     store.create_log("orders/0", Voters(voters=(1,)))

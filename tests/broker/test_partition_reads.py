@@ -1,4 +1,4 @@
-"""Reads of a replica whose disk is behind: what it is about to cut is never shown."""
+"""Reads of a replica whose disk is behind: data about to be cut is never served."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def read(node: PartitionNode) -> list[bytes | None]:
     return [record.value for view in split_batches(data) for record in read_records(view)]
 
 
-def test_a_follower_shows_nothing_that_is_yet_to_be_cut_from_its_segments() -> None:
+def test_a_follower_does_not_serve_data_that_is_about_to_be_cut() -> None:
     node = PartitionNode(THREE)
     end = node.replica.raft.end
     old = entry(end + 1, 1, a_batch(b"old", b"older", base=0, term=1))
@@ -26,7 +26,7 @@ def test_a_follower_shows_nothing_that_is_yet_to_be_cut_from_its_segments() -> N
     new = entry(end + 2, 2, a_batch(b"new", base=0, term=2))
     node.step(append(2, end + 1, mark, new, prev_term=1, commit=end + 3))
     assert node.partition.high_watermark == 1
-    assert read(node) == [], "the segments still hold what was there before"
+    assert read(node) == [], "the segments still hold the old data"
     node.holds_syncs = False
     node.sync()
     assert read(node) == [b"new"]
@@ -35,7 +35,7 @@ def test_a_follower_shows_nothing_that_is_yet_to_be_cut_from_its_segments() -> N
 @pytest.mark.complains(
     "damage_found partition=orders offset=3 reason=*",
 )
-def test_a_batch_that_the_disk_gives_back_damaged_is_shown_to_nobody() -> None:
+def test_a_batch_that_the_disk_returns_damaged_is_not_served() -> None:
     node = PartitionNode()
     for number in range(40):
         node.send(build(b"%d" % number * 20))

@@ -1,4 +1,4 @@
-"""What a broker finds wrong with itself."""
+"""The problems that a broker finds in itself."""
 
 import pytest
 
@@ -16,14 +16,14 @@ def kinds(node: BrokerNode) -> list[ProblemKind]:
     return [one.kind for one in problems(node.broker)]
 
 
-def test_a_broker_that_is_well_finds_nothing() -> None:
+def test_a_healthy_broker_reports_no_problems() -> None:
     node = BrokerNode()
     node.create("orders", 2)
     node.tick(3)
     assert kinds(node) == []
 
 
-def test_a_disk_without_room_is_found_while_something_waits_for_it() -> None:
+def test_a_full_disk_is_reported_while_a_write_waits_for_it() -> None:
     node = BrokerNode()
     node.create("orders")
     node.tick(3)
@@ -61,7 +61,7 @@ def harm(replica: Replica, offset: int) -> None:
 
 
 @pytest.mark.complains("damage_found partition=* offset=0 reason=*")
-def test_damage_that_the_only_copy_goes_on_with_is_told_without_sending_clients_away() -> None:
+def test_damage_in_the_only_copy_is_reported_and_clients_are_not_sent_away() -> None:
     node = BrokerNode()
     node.create("orders", 2)
     node.produce("orders", b"a" * 40)
@@ -78,7 +78,7 @@ def test_damage_that_the_only_copy_goes_on_with_is_told_without_sending_clients_
 
 
 @pytest.mark.complains("damage_found partition=* offset=0 reason=*")
-def test_damage_in_the_catalog_is_told_too() -> None:
+def test_damage_in_the_catalog_is_reported_too() -> None:
     node = BrokerNode()
     node.tick(3)
     harm(node.broker.replicas.by_group[CATALOG_GROUP], 0)
@@ -87,7 +87,7 @@ def test_damage_in_the_catalog_is_told_too() -> None:
 
 
 @pytest.mark.complains("damage_found partition=* offset=0 reason=*")
-def test_damage_that_others_mend_is_told_as_such() -> None:
+def test_damage_that_other_copies_will_repair_is_reported_as_such() -> None:
     node = BrokerNode()
     node.create("orders")
     node.tick(3)
@@ -100,7 +100,7 @@ def test_damage_that_others_mend_is_told_as_such() -> None:
     )
 
 
-def test_a_limit_that_is_nearly_reached_is_named_before_anybody_is_refused() -> None:
+def test_a_limit_that_is_nearly_reached_is_reported_before_requests_are_refused() -> None:
     node = BrokerNode(config=BrokerConfig(producers=ProducerConfig(all_max=10)))
     node.create("orders")
     node.tick(3)

@@ -1,4 +1,4 @@
-"""Producer ids: none twice, and few writes."""
+"""Producer ids: none is assigned twice, and there are few writes."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ BLOCK = 3
 
 
 class Catalog:
-    """Gives blocks away, and lets the test say when they are committed."""
+    """Hands out blocks, and lets the test say when they are committed."""
 
     def __init__(self) -> None:
         self.next_id = 0
@@ -29,7 +29,7 @@ class Catalog:
             self.pending.pop(0)(is_known)
 
 
-def test_ids_are_given_from_blocks_once_those_are_committed() -> None:
+def test_ids_come_from_blocks_once_those_are_committed() -> None:
     catalog = Catalog()
     ids = ProducerIds(BLOCK, catalog.take)
     given: list[int | KafkaesqueError] = []
@@ -43,7 +43,7 @@ def test_ids_are_given_from_blocks_once_those_are_committed() -> None:
     assert catalog.next_id == BLOCK
 
 
-def test_as_many_blocks_are_taken_as_are_waited_for() -> None:
+def test_enough_blocks_are_allocated_for_all_waiting_requests() -> None:
     catalog = Catalog()
     ids = ProducerIds(BLOCK, catalog.take)
     given: list[int | KafkaesqueError] = []
@@ -53,7 +53,7 @@ def test_as_many_blocks_are_taken_as_are_waited_for() -> None:
     assert given == list(range(BLOCK * 2 + 1))
 
 
-def test_a_block_of_which_nobody_knows_is_never_used() -> None:
+def test_a_block_with_an_unknown_outcome_is_never_used() -> None:
     catalog = Catalog()
     ids = ProducerIds(BLOCK, catalog.take)
     given: list[int | KafkaesqueError] = []
@@ -65,7 +65,7 @@ def test_a_block_of_which_nobody_knows_is_never_used() -> None:
     assert given == [BLOCK]
 
 
-def test_a_block_outlives_leadership_but_no_other_is_had() -> None:
+def test_a_block_can_be_used_up_after_leadership_is_lost_but_no_new_one_is_allocated() -> None:
     catalog = Catalog()
     ids = ProducerIds(BLOCK, catalog.take)
     given: list[int | KafkaesqueError] = []

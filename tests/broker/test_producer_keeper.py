@@ -1,4 +1,4 @@
-"""What is known of producers follows the log: through restarts, crashes and lost leadership."""
+"""Producer state follows the log: through restarts, crashes and lost leadership."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def a_leader_of_three() -> PartitionNode:
     return node
 
 
-def test_a_retry_is_answered_with_the_offset_of_the_first() -> None:
+def test_a_retry_gets_the_offset_of_the_first_attempt() -> None:
     node = PartitionNode()
     first = node.send(numbered(0, b"a", b"b"))
     again = node.send(numbered(0, b"a", b"b"))
@@ -51,7 +51,7 @@ def test_a_retry_is_answered_with_the_offset_of_the_first() -> None:
     assert node.values() == [b"a", b"b"]
 
 
-def test_a_retry_of_what_is_not_committed_waits_for_the_first() -> None:
+def test_a_retry_of_an_uncommitted_batch_waits_for_it() -> None:
     node = PartitionNode(holds_syncs=True)
     first = node.send(numbered(0))
     again = node.send(numbered(0))
@@ -60,7 +60,7 @@ def test_a_retry_of_what_is_not_committed_waits_for_the_first() -> None:
     assert first == again == (0, COMMITTED)
 
 
-def test_a_retry_shares_the_fate_of_the_first_when_leadership_is_lost() -> None:
+def test_a_retry_gets_the_outcome_of_the_first_when_leadership_is_lost() -> None:
     node = a_leader_of_three()
     first = node.send(numbered(0))
     again = node.send(numbered(0))
@@ -70,7 +70,7 @@ def test_a_retry_shares_the_fate_of_the_first_when_leadership_is_lost() -> None:
 
 
 @pytest.mark.parametrize("way", ["stop", "crash"])
-def test_a_retry_after_a_restart_is_known(way: str) -> None:
+def test_a_retry_after_a_restart_is_recognized(way: str) -> None:
     node = PartitionNode()
     offsets = [node.send(numbered(sequence))[0] for sequence in range(30)]
     if way == "stop":
@@ -91,7 +91,7 @@ def test_the_log_alone_is_enough() -> None:
     assert node.send(numbered(30))[0] == 30
 
 
-def test_a_batch_that_a_crash_took_is_new_again() -> None:
+def test_a_batch_lost_in_a_crash_is_accepted_as_new() -> None:
     node = PartitionNode(holds_syncs=True)
     node.send(numbered(0))
     node.sync()
@@ -102,7 +102,7 @@ def test_a_batch_that_a_crash_took_is_new_again() -> None:
     assert node.values() == [b"0", b"1"]
 
 
-def test_a_batch_that_another_leader_overwrote_is_new_again() -> None:
+def test_a_batch_that_another_leader_overwrote_is_accepted_as_new() -> None:
     node = a_leader_of_three()
     _, outcomes = node.send(numbered(0))
     term = node.replica.raft.term + 1
@@ -116,7 +116,7 @@ def test_a_batch_that_another_leader_overwrote_is_new_again() -> None:
     assert node.values() == [b"other", b"0"]
 
 
-def test_a_batch_that_the_next_leader_kept_is_known_to_it() -> None:
+def test_the_next_leader_recognizes_a_batch_that_it_kept() -> None:
     node = a_leader_of_three()
     node.send(numbered(0))
     term = node.replica.raft.term + 1
@@ -127,7 +127,7 @@ def test_a_batch_that_the_next_leader_kept_is_known_to_it() -> None:
     assert node.values() == [b"0"]
 
 
-def test_who_follows_knows_what_is_committed_and_no_more() -> None:
+def test_a_follower_knows_exactly_what_is_committed() -> None:
     node = PartitionNode(THREE)
     first = numbered(0)
     opened = Entry(0, 1, 1, TermOpened())
@@ -141,7 +141,7 @@ def test_who_follows_knows_what_is_committed_and_no_more() -> None:
     assert len(node.partition.producers) == 1
 
 
-def test_only_a_leader_that_serves_takes_batches() -> None:
+def test_only_a_serving_leader_accepts_batches() -> None:
     node = PartitionNode(THREE)
     with pytest.raises(NotLeader):
         node.send(numbered(0))
@@ -155,7 +155,7 @@ def test_only_a_leader_that_serves_takes_batches() -> None:
 # ── transactions that have ended ─────────────────────────────────────────────────────────────
 
 
-def test_a_leader_from_whom_nobody_reads_forgets_the_ends_of_transactions_once_committed() -> None:
+def test_a_leader_without_readers_forgets_ended_transactions_once_committed() -> None:
     node = a_leader_of_three()
     for number in range(ENDED):
         producer = Producer(number, 0)
@@ -177,7 +177,7 @@ def test_a_leader_from_whom_nobody_reads_forgets_the_ends_of_transactions_once_c
     assert is_forgotten(node, ENDED - 1)
 
 
-def test_who_follows_forgets_the_ends_of_transactions() -> None:
+def test_a_follower_forgets_ended_transactions() -> None:
     node = PartitionNode(THREE)
     node.step(append(1, 0, Entry(0, 1, 1, TermOpened()), commit=1))
     for number in range(ENDED):
@@ -203,7 +203,7 @@ def test_who_follows_forgets_the_ends_of_transactions() -> None:
 # ── snapshots ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_snapshots_are_written_as_the_log_grows_and_old_ones_go() -> None:
+def test_snapshots_are_written_as_the_log_grows_and_old_ones_are_deleted() -> None:
     node = PartitionNode()
     for sequence in range(100):
         node.send(numbered(sequence))
@@ -246,7 +246,7 @@ def test_a_snapshot_taken_before_leadership_was_lost_is_not_written() -> None:
     assert len(node.partition.producers) == 0
 
 
-def test_who_starts_again_uses_its_snapshot_before_it_knows_what_is_committed() -> None:
+def test_a_restarted_replica_uses_its_snapshot_before_it_knows_the_commit() -> None:
     node = a_leader_of_three()
     for sequence in range(10):
         node.send(numbered(sequence))
@@ -277,7 +277,7 @@ def test_a_snapshot_beyond_the_end_of_the_log_is_never_used() -> None:
         node.send(numbered(78))
 
 
-def test_a_disk_without_room_for_a_snapshot_is_tried_again() -> None:
+def test_a_snapshot_is_retried_after_the_disk_was_full() -> None:
     node = PartitionNode()
     for sequence in range(10):
         node.send(numbered(sequence))
@@ -289,10 +289,10 @@ def test_a_disk_without_room_for_a_snapshot_is_tried_again() -> None:
     assert snapshot_offsets(node.disk, GROUP) == [10]
 
 
-# ── what becomes of records ──────────────────────────────────────────────────────────────────
+# ── deleted and compacted records ────────────────────────────────────────────────────────────
 
 
-def test_producers_survive_that_their_records_go() -> None:
+def test_producers_survive_the_deletion_of_their_records() -> None:
     node = PartitionNode()
     node.send(numbered(0))
     while node.replica.log.segments.point().segment_base == 0:
@@ -307,7 +307,7 @@ def test_producers_survive_that_their_records_go() -> None:
     assert node.send(numbered(1))[0] == node.replica.log.end_offset - 1
 
 
-def test_a_snapshot_from_before_the_start_of_the_log_refuses_nobody() -> None:
+def test_with_a_snapshot_from_before_the_start_of_the_log_no_producer_is_refused() -> None:
     node = PartitionNode()
     for sequence in range(10):
         node.send(numbered(sequence))
@@ -348,10 +348,10 @@ def test_producers_survive_compaction() -> None:
     assert node.send(keyed(1, PRODUCER))[0] == 41
 
 
-# ── partitions in which nothing happens ──────────────────────────────────────────────────────
+# ── idle partitions ──────────────────────────────────────────────────────────────────────────
 
 
-def test_a_partition_at_rest_still_forgets_its_idle_producers() -> None:
+def test_an_idle_partition_still_forgets_its_idle_producers() -> None:
     node = PartitionNode(config=ProducerConfig(expiration_ms=1000))
     node.send(numbered(0))
     node.upkeep()
@@ -365,7 +365,7 @@ def test_a_partition_at_rest_still_forgets_its_idle_producers() -> None:
     "clock_in_doubt node=1: the wall clock has jumped ahead *",
     "clock_believed node=1: deletion by age resumes",
 )
-def test_a_clock_that_was_behind_forgets_no_producer_when_it_is_set_right() -> None:
+def test_setting_a_slow_clock_forward_forgets_no_producers() -> None:
     node = PartitionNode(config=ProducerConfig(expiration_ms=600_000))
     node.clock.ahead_ms = -7_200_000
     clocks = WallClocks(1, node.clock, HousekeepingConfig(), lambda _: None, node.heard)
@@ -389,7 +389,7 @@ def test_a_clock_that_was_behind_forgets_no_producer_when_it_is_set_right() -> N
 
 @pytest.mark.parametrize("place", [45, 52, 56, 62], ids=["id", "epoch", "sequence", "records"])
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_what_a_damaged_batch_says_of_its_producer_is_not_believed(place: int) -> None:
+def test_the_producer_fields_of_a_damaged_batch_are_ignored(place: int) -> None:
     node = PartitionNode(config=NEVER)
     for sequence in range(20):
         node.send(numbered(sequence))
@@ -404,15 +404,13 @@ def test_what_a_damaged_batch_says_of_its_producer_is_not_believed(place: int) -
 
     node.restart(after=harm)
     node.lead()
-    assert node.replica.damage.found, "it is found when the log is read of producers"
+    assert node.replica.damage.found, "it is found when the log is read for producers"
     views = list(node.partition.producer_views())
     assert [view.producer_id for view in views] == [PRODUCER]
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_a_follower_that_meets_damage_while_it_reads_of_producers_keeps_its_log_and_its_vote() -> (
-    None
-):
+def test_a_follower_that_finds_damage_while_reading_for_producers_keeps_its_log_and_vote() -> None:
     node = PartitionNode(THREE, config=NEVER)
     opened = Entry(0, 1, 1, TermOpened())
     batches = [bytearray(numbered(n)) for n in range(20)]

@@ -1,4 +1,4 @@
-"""The sweep sees every partition in its turn, and does not let one spoil it for the others."""
+"""The sweep visits all partitions in turn; a failure in one does not affect the others."""
 
 from kafkaesque.broker.partition.producer_sweep import PARTITIONS_PER_TICK, ProducerSweep
 from kafkaesque.errors import LogError
@@ -16,7 +16,7 @@ def a_sweep(*nodes: PartitionNode, all_max: int = 1000) -> tuple[ProducerSweep, 
 
 
 def a_busy_node() -> PartitionNode:
-    """A node whose producers are due to be written down."""
+    """A node with producer snapshots due."""
     node = PartitionNode()
     for sequence in range(10):
         node.send(numbered(sequence))
@@ -34,7 +34,7 @@ def has_snapshot(node: PartitionNode) -> bool:
     return snapshot_offsets(node.disk, GROUP) != []
 
 
-def test_one_step_gives_the_disk_work_at_most_once() -> None:
+def test_one_step_gives_the_disk_at_most_one_write() -> None:
     nodes = [a_busy_node() for _ in range(3)]
     sweep, _ = a_sweep(*nodes)
     sweep.step()  # begins the first round
@@ -43,7 +43,7 @@ def test_one_step_gives_the_disk_work_at_most_once() -> None:
         assert sum(map(has_snapshot, nodes)) == written
 
 
-def test_every_partition_has_its_turn() -> None:
+def test_every_partition_gets_its_turn() -> None:
     nodes = [PartitionNode() for _ in range(PARTITIONS_PER_TICK)]
     nodes.append(a_busy_node())
     sweep, _ = a_sweep(*nodes)
@@ -52,7 +52,7 @@ def test_every_partition_has_its_turn() -> None:
     assert has_snapshot(nodes[-1])
 
 
-def test_a_full_disk_is_passed_over() -> None:
+def test_a_full_disk_is_skipped() -> None:
     full, good = a_busy_node(), a_busy_node()
     full.disk.faults = DiskFaults(page_bytes=64, full_at_bytes=1)
     sweep, failures = a_sweep(full, good)
@@ -62,23 +62,23 @@ def test_a_full_disk_is_passed_over() -> None:
     assert failures == []
 
 
-def test_a_disk_that_fails_is_told_of() -> None:
+def test_a_failing_disk_is_reported() -> None:
     node = a_busy_node()
     node.disk.fail_next_sync()
     sweep, failures = a_sweep(node)
-    for _ in range(4):  # to begin a round, to write, to begin the next, to hear of it
+    for _ in range(4):  # to begin a round, to write, to begin the next, to learn of the failure
         step(sweep, node)
     assert [type(failure) for failure in failures] == [DiskFailed]
 
 
-def test_a_clean_stop_writes_all() -> None:
+def test_a_clean_stop_writes_all_snapshots() -> None:
     nodes = [a_busy_node() for _ in range(3)]
     sweep, _ = a_sweep(*nodes)
     sweep.stop()
     assert all(map(has_snapshot, nodes))
 
 
-def test_nobody_waits_for_the_disk() -> None:
+def test_the_sweep_does_not_wait_for_the_disk() -> None:
     node = a_busy_node()
     sweep, _ = a_sweep(node)
     for _ in range(3):
@@ -88,7 +88,7 @@ def test_nobody_waits_for_the_disk() -> None:
     assert has_snapshot(node)
 
 
-def test_all_partitions_together_know_no_more_producers_than_the_limit() -> None:
+def test_the_limit_holds_for_the_producers_of_all_partitions_together() -> None:
     nodes = [PartitionNode() for _ in range(3)]
     for producer_id in range(20):
         for node in nodes:
@@ -99,4 +99,4 @@ def test_all_partitions_together_know_no_more_producers_than_the_limit() -> None
     assert sweep.known == 30
     for node in nodes:
         node.send(numbered(1, producer_id=19))
-        assert len(node.partition.producers) == 10, "those who wrote last are known"
+        assert len(node.partition.producers) == 10, "the most recent producers are kept"

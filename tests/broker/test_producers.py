@@ -1,4 +1,4 @@
-"""Sequences: what is new, what is a repetition, and what is refused."""
+"""Sequences: what is new, what is a duplicate, and what is refused."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def written(sequence: int, count: int = 1) -> BatchView:
 
 
 class Log:
-    """Producers that are told of every batch that they let pass, at dense offsets."""
+    """Producer state that sees every accepted batch, at dense offsets."""
 
     def __init__(self, config: ProducerConfig | None = None) -> None:
         self.config = config or ProducerConfig()
@@ -44,7 +44,7 @@ class Log:
         self.now_ms = NOW_MS
 
     def send(self, batch: BatchView) -> int:
-        """Append a batch unless it repeats one; return its offset."""
+        """Append a batch unless it is a duplicate; return its offset."""
         repeated = self.producers.check(batch)
         if repeated is not None:
             return repeated.base_offset
@@ -68,24 +68,24 @@ class Log:
         self.end += 1
 
     def restart(self) -> None:
-        """Go on with what is on disk."""
+        """Continue with what is on disk."""
         state = self.producers.state()
         self.producers = Producers.from_state(state, self.config, self.now_ms)
 
 
-def test_batches_in_sequence_are_taken() -> None:
+def test_batches_in_sequence_are_accepted() -> None:
     log = Log()
     assert [log.send(view(0, 3)), log.send(view(3)), log.send(view(4, 2))] == [0, 3, 4]
 
 
-def test_a_repeated_batch_is_answered_with_its_first_offset_and_not_taken() -> None:
+def test_a_duplicate_batch_gets_its_first_offset_and_is_not_appended() -> None:
     log = Log()
     offsets = [log.send(view(sequence)) for sequence in range(BATCHES_REMEMBERED)]
     assert [log.send(view(sequence)) for sequence in range(BATCHES_REMEMBERED)] == offsets
     assert log.end == BATCHES_REMEMBERED
 
 
-def test_what_is_not_remembered_is_not_called_a_repetition() -> None:
+def test_a_batch_no_longer_remembered_is_not_called_a_duplicate() -> None:
     log = Log()
     for sequence in range(BATCHES_REMEMBERED + 1):
         log.send(view(sequence))
@@ -95,7 +95,7 @@ def test_what_is_not_remembered_is_not_called_a_repetition() -> None:
 
 
 @pytest.mark.parametrize(("base", "count"), [(0, 1), (1, 1), (1, 2), (2, 2), (0, 3)])
-def test_only_what_equals_a_batch_repeats_it(base: int, count: int) -> None:
+def test_only_an_equal_batch_is_a_duplicate(base: int, count: int) -> None:
     log = Log()
     log.send(view(0, 2))
     log.send(view(2))
@@ -104,7 +104,7 @@ def test_only_what_equals_a_batch_repeats_it(base: int, count: int) -> None:
     assert [log.send(view(2)), log.send(view(3))] == [2, 3]
 
 
-def test_a_batch_of_an_open_transaction_is_repeated() -> None:
+def test_a_duplicate_in_an_open_transaction_is_recognized() -> None:
     log = Log()
     assert [log.send(written(0, 2)), log.send(written(2))] == [0, 2]
     assert [log.send(written(0, 2)), log.send(written(2))] == [0, 2]
@@ -113,7 +113,7 @@ def test_a_batch_of_an_open_transaction_is_repeated() -> None:
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize("kind", ControlType)
-def test_numbers_of_an_ended_transaction_cannot_be_used_again(
+def test_sequences_of_an_ended_transaction_cannot_be_reused(
     kind: ControlType, count: int, *, is_open: bool
 ) -> None:
     # The client lost the answer, gave the batch up and aborted: these are other records.
@@ -130,14 +130,14 @@ def test_numbers_of_an_ended_transaction_cannot_be_used_again(
     assert log.send(written(8 if is_open else 7)) == (9 if is_open else 8)
 
 
-def test_a_gap_in_a_transaction_is_one() -> None:
+def test_a_gap_within_a_transaction_is_refused() -> None:
     log = Log()
     log.send(written(0, 2))
     with pytest.raises(OutOfOrderSequence):
         log.send(written(3))
 
 
-def test_reused_numbers_are_told_from_a_gap_where_sequences_wrap() -> None:
+def test_reused_sequences_are_distinguished_from_a_gap_at_the_wrap_around() -> None:
     log = Log()
     log.send(written(LAST - 1, 4))
     log.end_transaction(ControlType.ABORT)
@@ -156,36 +156,36 @@ def test_a_batch_after_a_gap_is_refused() -> None:
     assert log.send(view(2)) == 2
 
 
-def test_a_batch_that_overlaps_the_end_is_refused() -> None:
+def test_a_batch_that_overlaps_the_last_one_is_refused() -> None:
     log = Log()
     log.send(view(0, 2))
     with pytest.raises(OutOfOrderSequence):
         log.send(view(1, 2))
 
 
-def test_what_precedes_all_that_is_known_is_not_called_a_duplicate() -> None:
-    # A client takes "duplicate" for "it is safe": it must not be said of what may be lost.
+def test_a_batch_older_than_all_remembered_ones_is_not_called_a_duplicate() -> None:
+    # Clients treat "duplicate" as success: it must not be answered for records that may be lost.
     log = Log()
     log.send(view(10))
     with pytest.raises(OutOfOrderSequence):
         log.send(view(9))
 
 
-def test_an_unknown_producer_may_begin_anywhere() -> None:
+def test_an_unknown_producer_may_start_at_any_sequence() -> None:
     log = Log()
     assert log.send(view(41)) == 0
     assert log.send(view(42)) == 1
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_sequences_go_on_at_zero_after_the_last(count: int) -> None:
+def test_sequences_wrap_around_to_zero(count: int) -> None:
     log = Log()
     log.send(view(LAST - 1, 2))
     assert log.send(view(0, count)) == 2
     assert log.send(view(LAST - 1, 2)) == 0
 
 
-def test_a_batch_may_reach_over_the_last_sequence() -> None:
+def test_a_batch_may_span_the_wrap_around() -> None:
     log = Log()
     log.send(view(LAST, 3))
     assert log.send(view(2)) == 3
@@ -194,7 +194,7 @@ def test_a_batch_may_reach_over_the_last_sequence() -> None:
         log.send(view(4))
 
 
-def test_a_newer_epoch_begins_at_zero() -> None:
+def test_a_newer_epoch_starts_at_zero() -> None:
     log = Log()
     log.send(view(0, 5))
     with pytest.raises(OutOfOrderSequence):
@@ -209,13 +209,13 @@ def test_an_older_epoch_is_refused() -> None:
         log.send(view(1, epoch=2))
 
 
-def test_batches_of_an_earlier_epoch_are_no_repetitions() -> None:
+def test_batches_of_an_earlier_epoch_are_not_duplicates() -> None:
     log = Log()
     log.send(view(0))
     assert log.send(view(0, epoch=1)) == 1
 
 
-def test_producers_do_not_disturb_each_other() -> None:
+def test_producers_do_not_affect_each_other() -> None:
     log = Log()
     assert [log.send(view(0, producer_id=number)) for number in range(4)] == [0, 1, 2, 3]
     assert [log.send(view(0, producer_id=number)) for number in range(4)] == [0, 1, 2, 3]
@@ -234,7 +234,7 @@ def test_negative_numbers_are_refused(producer_id: int, epoch: int, sequence: in
         Log().send(view(sequence, producer_id=producer_id, epoch=epoch))
 
 
-def test_a_marker_of_the_brokers_has_no_sequence() -> None:
+def test_a_control_batch_has_no_sequence() -> None:
     log = Log()
     log.send(view(0))
     log.producers.apply(view(-1), 1, NOW_MS)
@@ -251,14 +251,14 @@ def test_an_idle_producer_is_forgotten() -> None:
     assert log.send(view(0, producer_id=2)) == 1
 
 
-def test_a_time_from_the_future_keeps_no_producer_alive() -> None:
+def test_a_timestamp_in_the_future_does_not_keep_a_producer_alive() -> None:
     log = Log(ProducerConfig(expiration_ms=1000))
     log.send(BatchView(numbered(0, at_ms=1 << 60)))
     log.producers.expire(Ages(now_ms=NOW_MS + 1001))
     assert len(log.producers) == 0
 
 
-def test_a_flood_of_producers_pushes_out_those_idle_longest() -> None:
+def test_a_flood_of_producers_evicts_those_idle_longest() -> None:
     log = Log(ProducerConfig(producers_max=100))
     log.send(view(0, producer_id=1))
     for number in range(1000, 1099):
@@ -270,7 +270,7 @@ def test_a_flood_of_producers_pushes_out_those_idle_longest() -> None:
     assert log.send(view(1, producer_id=1)) == 100
 
 
-def test_the_state_comes_back_whole() -> None:
+def test_the_state_is_restored_completely() -> None:
     log = Log()
     for sequence in range(8):
         log.send(view(sequence))
@@ -286,8 +286,8 @@ def test_the_state_comes_back_whole() -> None:
 
 
 @pytest.mark.parametrize("first", [0, LAST - 6], ids=["low", "around the wrap"])
-def test_the_batches_that_came_back_tell_all_that_is_to_be_known_of_sequences(first: int) -> None:
-    """No last sequence and no place of a marker is on disk: both follow from what is."""
+def test_the_restored_batches_are_enough_to_check_sequences(first: int) -> None:
+    """Neither the last sequence nor a marker's position is stored: both follow from the batches."""
 
     def of_two(number: int) -> BatchView:
         return written((first + 2 * number) & LAST, 2)
@@ -311,7 +311,7 @@ def test_the_batches_that_came_back_tell_all_that_is_to_be_known_of_sequences(fi
     assert log.send(of_two(8)) == 17
 
 
-def test_who_wrote_nothing_at_a_raised_epoch_begins_at_zero_after_a_restart_too() -> None:
+def test_a_raised_epoch_without_batches_starts_at_zero_also_after_a_restart() -> None:
     log = Log()
     log.send(written(0, 2))
     log.end_transaction(ControlType.ABORT, epoch=1)
@@ -321,7 +321,7 @@ def test_who_wrote_nothing_at_a_raised_epoch_begins_at_zero_after_a_restart_too(
     assert log.send(view(0, epoch=1)) == 3
 
 
-def test_the_state_is_as_documented() -> None:
+def test_the_state_has_the_documented_format() -> None:
     log = Log()
     log.end = 70
     log.send(view(5, 2, epoch=1))
@@ -331,7 +331,7 @@ def test_the_state_is_as_documented() -> None:
     assert log.producers.state() == bytes.fromhex(wanted)
 
 
-def test_a_state_from_after_the_clock_was_set_back_still_expires() -> None:
+def test_a_state_written_before_the_clock_was_set_back_still_expires() -> None:
     log = Log()
     log.now_ms = NOW_MS + 10**12
     log.send(view(0))
@@ -340,12 +340,12 @@ def test_a_state_from_after_the_clock_was_set_back_still_expires() -> None:
     assert len(back) == 0
 
 
-def test_a_state_of_a_later_version_is_not_guessed_at() -> None:
+def test_a_state_of_a_later_version_is_refused() -> None:
     with pytest.raises(NewerFormat):
         Producers.from_state(b"\x03\x00\x00\x00\x00", ProducerConfig(), NOW_MS)
 
 
-def test_a_state_from_before_transactions_is_understood() -> None:
+def test_a_state_from_before_transactions_can_be_read() -> None:
     old = "01 00000001 0000000000000007 0001 0000018bcfe56800 00000002 01"
     old += "00000005 00000006 0000000000000046 0000018bcfe56800"
     log = Log()

@@ -1,7 +1,7 @@
-"""Whatever is resent, lost or restarted: one copy in the log, in order, and the same offset told.
+"""Retries, lost answers and restarts: each batch is logged once, in order, at the offset answered.
 
-The producer does what real ones do: at most five batches on their way, and after any doubt it sends
-all of them again, in order.
+The producer behaves like real ones: at most five batches in flight, and after any doubt it resends
+all of them in order.
 """
 
 from hypothesis import settings
@@ -20,7 +20,7 @@ MASK = (1 << 31) - 1
 
 
 class _Sent:
-    """A batch on its way: what it holds, and where the broker said it is."""
+    """A batch in flight: its contents, and the offset that the broker answered."""
 
     def __init__(self, sequence: int, values: tuple[bytes, ...]) -> None:
         self.batch = numbered(sequence, *values)
@@ -30,7 +30,7 @@ class _Sent:
 
 
 class ExactlyOnce(RuleBasedStateMachine):
-    """One producer, one broker that crashes."""
+    """One producer and one broker that crashes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class ExactlyOnce(RuleBasedStateMachine):
 
     @rule(first=st.integers(0, BATCHES_REMEMBERED - 1))
     def resend(self, first: int) -> None:
-        """Send again from one on: all before it are in the log, so no gap can show."""
+        """Resend from this one on: all earlier ones are in the log, so there is no gap."""
         for sent in self.on_their_way[first:]:
             self._to_broker(sent)
 
@@ -66,7 +66,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         self.node.sync()
 
     @rule()
-    def hear_the_answers(self) -> None:
+    def receive_answers(self) -> None:
         while self.on_their_way and Outcome.COMMITTED in self.on_their_way[0].outcomes:
             self.on_their_way.pop(0)
 
@@ -107,7 +107,7 @@ class ExactlyOnce(RuleBasedStateMachine):
 
     def _send_all_again(self) -> None:
         for sent in self.on_their_way:
-            # What was not committed may come to lie elsewhere; what was may not.
+            # What was not committed may get another offset; what was committed may not.
             if Outcome.COMMITTED not in sent.outcomes:
                 sent.offsets.clear()
                 sent.outcomes.clear()
@@ -116,7 +116,7 @@ class ExactlyOnce(RuleBasedStateMachine):
     def _to_broker(self, sent: _Sent) -> None:
         offset, outcomes = self.node.send(sent.batch)
         sent.offsets.add(offset)
-        assert len(sent.offsets) == 1, "a retry is told the same offset"
+        assert len(sent.offsets) == 1, "a retry gets the same offset"
         if sent.outcomes:
             outcomes += sent.outcomes
         sent.outcomes = outcomes

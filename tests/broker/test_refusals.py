@@ -1,4 +1,4 @@
-"""What comes behind a batch that was refused for now is refused too, and not for a gap."""
+"""Batches behind a temporarily refused batch are refused too, but not as a gap."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def a_leader_of_three() -> PartitionNode:
 
 
 def refused_by_a_transfer(node: PartitionNode, *sequences: int) -> None:
-    """Let a transfer be tried and called off, and refuse these batches meanwhile."""
+    """Start a transfer and cancel it; refuse these batches meanwhile."""
     node.accepts(2, node.replica.raft.end)
     node.replica.transfer(2)
     for sequence in sequences:
@@ -44,8 +44,8 @@ def refused_by_a_transfer(node: PartitionNode, *sequences: int) -> None:
     node.let_the_transfer_fail()
 
 
-def test_a_batch_behind_one_that_a_transfer_refused_is_no_gap_after_the_transfer() -> None:
-    """librdkafka would give all that is under way new numbers, and some came twice."""
+def test_a_batch_behind_one_refused_during_a_transfer_is_not_a_gap_after_it() -> None:
+    """librdkafka would renumber all batches in flight, and some would be duplicated."""
     node = a_leader_of_three()
     node.send(numbered(0))
     refused_by_a_transfer(node, 1)
@@ -57,8 +57,8 @@ def test_a_batch_behind_one_that_a_transfer_refused_is_no_gap_after_the_transfer
     assert node.values() == [b"0", b"1", b"2", b"3"]
 
 
-def test_the_second_batch_of_a_new_producer_is_not_taken_when_its_first_was_refused() -> None:
-    """Of an unknown producer any number would do, and the first batch could never be written."""
+def test_a_new_producers_second_batch_is_refused_if_the_first_was() -> None:
+    """An unknown producer may start at any sequence, and the first batch could never be written."""
     node = a_leader_of_three()
     refused_by_a_transfer(node, 0, 1)
     with pytest.raises(BehindRefused):
@@ -68,7 +68,7 @@ def test_the_second_batch_of_a_new_producer_is_not_taken_when_its_first_was_refu
     assert node.values() == [b"0", b"1", b"2"]
 
 
-def test_a_batch_of_a_transaction_is_not_looked_up_behind_a_refused_one() -> None:
+def test_a_transactional_batch_behind_a_refused_one_is_refused_without_a_lookup() -> None:
     node = a_leader_of_three()
     node.send(numbered(0))
     refused_by_a_transfer(node, 1)
@@ -76,7 +76,7 @@ def test_a_batch_of_a_transaction_is_not_looked_up_behind_a_refused_one() -> Non
         node.partition.needs_check(BatchView(numbered(2)))
 
 
-def test_each_batch_behind_a_refused_one_is_waited_for_in_turn() -> None:
+def test_the_batches_behind_a_refused_one_are_awaited_in_turn() -> None:
     node = a_leader_of_three()
     node.send(numbered(0))
     refused_by_a_transfer(node, 1, 2)
@@ -89,7 +89,7 @@ def test_each_batch_behind_a_refused_one_is_waited_for_in_turn() -> None:
         node.send(numbered(5))
 
 
-def test_a_gap_that_no_refusal_explains_is_a_gap() -> None:
+def test_a_gap_without_a_refused_batch_is_a_gap() -> None:
     node = a_leader_of_three()
     node.send(numbered(0))
     refused_by_a_transfer(node, 1)
@@ -101,7 +101,7 @@ def test_a_gap_that_no_refusal_explains_is_a_gap() -> None:
         node.send(numbered(2, producer_id=9))
 
 
-def test_a_batch_that_never_comes_again_leaves_a_gap() -> None:
+def test_a_refused_batch_that_is_not_retried_leaves_a_gap() -> None:
     node = a_leader_of_three()
     node.send(numbered(0))
     refused_by_a_transfer(node, 1)
@@ -113,7 +113,7 @@ def test_a_batch_that_never_comes_again_leaves_a_gap() -> None:
         node.send(numbered(2))
 
 
-def test_too_few_replicas_refuse_what_comes_behind_also_when_they_are_enough_again() -> None:
+def test_batches_behind_one_refused_for_too_few_replicas_stay_refused() -> None:
     node = PartitionNode(THREE, settings=TopicSettings(min_insync_replicas=2))
     away: set[NodeId] = set()
     node.replica.is_reachable = lambda one: one not in away
@@ -134,7 +134,7 @@ def test_too_few_replicas_refuse_what_comes_behind_also_when_they_are_enough_aga
     assert outcomes == [Outcome.COMMITTED]
 
 
-def test_what_is_refused_before_it_leads_counts_when_it_does() -> None:
+def test_batches_refused_before_a_replica_leads_count_when_it_does() -> None:
     node = PartitionNode(THREE)
     with pytest.raises(NotLeader):
         node.send(numbered(0))
@@ -144,7 +144,7 @@ def test_what_is_refused_before_it_leads_counts_when_it_does() -> None:
     assert node.send(numbered(0))[0] == 0
 
 
-def test_a_new_epoch_of_a_producer_waits_for_its_own_batches_only() -> None:
+def test_a_new_epoch_of_a_producer_waits_only_for_its_own_batches() -> None:
     node = a_leader_of_three()
     node.send(numbered(0))
     refused_by_a_transfer(node, 1)
@@ -153,7 +153,7 @@ def test_a_new_epoch_of_a_producer_waits_for_its_own_batches_only() -> None:
     node.send(numbered(0, epoch=1))
 
 
-def test_a_producer_is_waited_for_beyond_the_end_of_all_sequences() -> None:
+def test_a_producers_batches_are_awaited_across_the_wrap_around() -> None:
     node = a_leader_of_three()
     node.send(numbered(LAST - 1))
     refused_by_a_transfer(node, LAST)
@@ -163,14 +163,14 @@ def test_a_producer_is_waited_for_beyond_the_end_of_all_sequences() -> None:
     node.send(numbered(0))
 
 
-def test_what_will_not_come_again_is_not_waited_for() -> None:
+def test_batches_that_will_not_be_retried_are_not_awaited() -> None:
     found = Refusals(HandClock())
     found.refused(memoryview(numbered(3)), RecordsRefused("no", (0,)))
     found.refused(memoryview(b"too short"), NotLeader(None))
     assert len(found.by_producer) == 0
 
 
-def test_only_so_many_producers_are_remembered() -> None:
+def test_the_number_of_remembered_producers_is_bounded() -> None:
     found = Refusals(HandClock())
     for producer_id in range(REFUSED_MAX + 1):
         found.refused(memoryview(numbered(3, producer_id=producer_id)), NotLeader(None))
@@ -188,7 +188,7 @@ def a_second_leader_of_three() -> PartitionNode:
 
 
 def test_a_new_leader_waits_for_the_first_batch_of_an_unknown_producer() -> None:
-    """Only the leader before it had that batch, and librdkafka took a later one as proof of it."""
+    """Only the previous leader had that batch, and librdkafka took a later one as proof of it."""
     node = a_second_leader_of_three()
     for sequence in (5, 6):
         with pytest.raises((FirstBatchMissing, BehindRefused)):

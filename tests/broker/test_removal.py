@@ -1,4 +1,4 @@
-"""Folders go a little at a time, and large files by pieces."""
+"""Folders are removed a little at a time, and large files in pieces."""
 
 from kafkaesque.broker.storage.removal import Removal
 from kafkaesque.sim.disk import SimDisk
@@ -10,7 +10,7 @@ FOLDER = f"orders.{'0' * 32}"
 
 
 class SlowClock(HandClock):
-    """One millisecond passes whenever somebody looks."""
+    """A clock that advances one millisecond whenever it is read."""
 
     def monotonic_ms(self) -> int:
         self.ms += 1
@@ -42,7 +42,7 @@ def test_one_tick_removes_no_more_than_its_time_allows() -> None:
     assert disk.list("") == []
 
 
-def test_a_folder_is_named_before_anything_in_it_goes() -> None:
+def test_a_folder_is_renamed_before_its_contents_are_removed() -> None:
     disk = a_disk(files=3)
     removal = Removal(disk, SlowClock(), Heard())
     removal.take(FOLDER)
@@ -51,7 +51,7 @@ def test_a_folder_is_named_before_anything_in_it_goes() -> None:
     assert disk.list("") == [f"{FOLDER}.deleted"]
 
 
-def test_a_folder_is_called_named_only_when_its_name_says_that_it_goes() -> None:
+def test_the_callback_runs_once_the_folder_has_its_new_name() -> None:
     disk = a_disk(files=1)
     removal = Removal(disk, SlowClock(), Heard())
     named: list[list[str]] = []
@@ -63,7 +63,7 @@ def test_a_folder_is_called_named_only_when_its_name_says_that_it_goes() -> None
     assert named == [[f"{FOLDER}.deleted"], ["gone"]]
 
 
-def test_a_folder_that_is_gone_already_is_no_error() -> None:
+def test_removing_a_folder_that_is_gone_is_not_an_error() -> None:
     disk = a_disk(files=0)
     removal = Removal(disk, HandClock(), Heard())
     removal.take("other")
@@ -72,7 +72,7 @@ def test_a_folder_that_is_gone_already_is_no_error() -> None:
     assert disk.list("") == [FOLDER]
 
 
-def test_a_large_file_is_cut_before_it_goes() -> None:
+def test_a_large_file_is_truncated_before_it_is_removed() -> None:
     disk = a_disk(files=1)
     disk.open(f"{FOLDER}/0/0").write((17 << 20) - 1, b"x")
     removal = Removal(disk, HandClock(), Heard())
@@ -83,7 +83,7 @@ def test_a_large_file_is_cut_before_it_goes() -> None:
     assert disk.used_bytes == 0
 
 
-def test_the_folder_of_a_partition_that_left_goes_and_its_neighbours_stay() -> None:
+def test_only_the_folder_of_the_removed_partition_is_deleted() -> None:
     disk = a_disk(files=3)
     disk.make_folder(f"{FOLDER}/1.2.deleted")
     disk.create(f"{FOLDER}/1.2.deleted/a")
@@ -96,7 +96,7 @@ def test_the_folder_of_a_partition_that_left_goes_and_its_neighbours_stay() -> N
     assert len(disk.list(f"{FOLDER}/0")) == 3
 
 
-def test_a_partition_whose_topic_is_deleted_meanwhile_goes_with_it() -> None:
+def test_a_partition_whose_topic_is_deleted_meanwhile_is_removed_with_it() -> None:
     disk = a_disk(files=0)
     disk.make_folder(f"{FOLDER}/1.1.deleted")
     removal = Removal(disk, HandClock(), Heard())

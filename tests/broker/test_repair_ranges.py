@@ -1,4 +1,4 @@
-"""What a replica gives of its log to one whose own is damaged, and what it does not."""
+"""Which ranges of its log a replica sends to one whose own is damaged."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def refused(answer: RangeAnswer) -> str:
     return answer.reason
 
 
-def test_a_range_is_given_in_pieces_that_follow_each_other() -> None:
+def test_a_range_is_sent_in_consecutive_pieces() -> None:
     node = filled(alone=False)
     first, end = base_of(node, 1), base_of(node, 3)
     offsets: list[Offset] = []
@@ -46,7 +46,7 @@ def test_a_range_is_given_in_pieces_that_follow_each_other() -> None:
     assert offsets == list(range(first, end))
 
 
-def test_what_is_not_committed_is_not_given() -> None:
+def test_uncommitted_data_is_not_sent() -> None:
     node = filled(alone=False)
     node.send(build(b"not committed"))
     assert node.replica.log.end_offset == COUNT + 1
@@ -55,7 +55,7 @@ def test_what_is_not_committed_is_not_given() -> None:
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_a_segment_with_noted_damage_is_not_given_and_others_are() -> None:
+def test_a_segment_with_noted_damage_is_not_sent_and_others_are() -> None:
     node = filled(alone=False)
     first, end = base_of(node, 1), base_of(node, 2)
     node.replica.damaged(CorruptLog(node.segment(1), 0, "noted earlier"), first + 1)
@@ -67,7 +67,7 @@ def test_a_segment_with_noted_damage_is_not_given_and_others_are() -> None:
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
 @pytest.mark.parametrize("what", ["a bit in the records", "a high bit in the base offset"])
-def test_damage_that_is_found_while_giving_is_noted_and_not_given(what: str) -> None:
+def test_damage_found_while_sending_is_noted_and_not_sent(what: str) -> None:
     node = filled(alone=False)
     harm(node, what)
     first, end = base_of(node, 1), base_of(node, 2)
@@ -78,7 +78,7 @@ def test_damage_that_is_found_while_giving_is_noted_and_not_given(what: str) -> 
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_nobody_gives_who_is_not_there_or_begins_later() -> None:
+def test_a_broker_without_the_replica_or_with_a_later_start_sends_nothing() -> None:
     node = filled(alone=False)
     assert "no such replica" in refused(give_range(None, asked(0, 1)))
     node.replica.log.trim(20)
@@ -87,7 +87,7 @@ def test_nobody_gives_who_is_not_there_or_begins_later() -> None:
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")
-def test_only_what_is_committed_closed_and_synced_is_mended() -> None:
+def test_only_committed_closed_and_synced_data_is_repaired() -> None:
     node = PartitionNode(THREE)
     node.elect()
     for number in range(COUNT):
@@ -103,13 +103,13 @@ def test_only_what_is_committed_closed_and_synced_is_mended() -> None:
     active = node.replica.log.segments.active_base
     with pytest.raises(NotYet):
         mendable_below(node.replica, active)
-    assert node.replica.log.segments.active_base > active, "it is closed for it"
+    assert node.replica.log.segments.active_base > active, "the repair closes the segment"
     settle(node)
     assert mendable_below(node.replica, active) == node.replica.log.end_offset
 
 
 def settle(node: PartitionNode) -> None:
-    """Let the journal know how far the segments are synced."""
+    """Record in the journal how far the segments are synced."""
     for _ in range(3):
         node.tick()
         node.store.flusher.pass_time(1_000)

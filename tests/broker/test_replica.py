@@ -1,4 +1,4 @@
-"""A replica carries out on a real log what the core decides."""
+"""A replica carries out the core's decisions on a real log."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def kinds(messages: list[Message]) -> list[type[Message]]:
     return [type(message) for message in messages]
 
 
-def an_alone_leader() -> Node:
+def a_leader_alone() -> Node:
     node = Node(ALONE)
     node.tick(20)
     return node
@@ -65,8 +65,8 @@ def a_follower() -> Node:
 
 
 @pytest.mark.requirement("REP-1")
-def test_proposals_get_dense_offsets_whatever_marks_lie_between() -> None:
-    node = an_alone_leader()
+def test_proposals_get_dense_offsets_whatever_marks_are_between_them() -> None:
+    node = a_leader_alone()
     first, _ = node.propose(b"a", b"b")
     node.replica.change_voters(Voters(voters=(1,), learners=(7,)), lambda _: None)
     node.after_event()
@@ -77,7 +77,7 @@ def test_proposals_get_dense_offsets_whatever_marks_lie_between() -> None:
 
 
 def test_a_proposal_is_stamped_with_its_offset_and_the_leaders_term() -> None:
-    node = an_alone_leader()
+    node = a_leader_alone()
     node.propose(b"a")
     batch = a_batch(b"b", b"c")
     node.replica.propose(batch, lambda _: None)
@@ -87,7 +87,7 @@ def test_a_proposal_is_stamped_with_its_offset_and_the_leaders_term() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_producer_is_told_only_when_the_disk_has_it() -> None:
+def test_a_producer_is_answered_only_when_the_disk_has_the_batch() -> None:
     node = Node(ALONE, holds_syncs=True)
     node.sync()
     node.tick(20)
@@ -120,7 +120,7 @@ def test_messages_wait_until_the_hard_state_is_durable() -> None:
     assert node.sent == [VoteResponse(source=1, target=2, term=4, is_pre=False, is_granted=True)]
 
 
-def test_later_messages_wait_behind_those_that_wait() -> None:
+def test_later_messages_queue_behind_waiting_ones() -> None:
     node = Node(holds_syncs=True)
     node.sync()
     node.step(vote_request(4))
@@ -139,7 +139,7 @@ def test_messages_that_pile_up_behind_a_slow_disk_are_dropped_oldest_first() -> 
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_vote_that_was_sent_survives_a_power_loss() -> None:
+def test_a_granted_vote_survives_a_power_loss() -> None:
     node = Node()
     node.step(vote_request(4))
     assert node.sent
@@ -176,7 +176,7 @@ def test_when_leadership_is_lost_the_outcome_is_unknown_and_not_failed() -> None
     assert outcomes == [Outcome.UNKNOWN]
 
 
-def test_a_batch_that_the_next_leader_commits_is_still_unknown_to_the_old_one() -> None:
+def test_a_batch_that_the_next_leader_commits_stays_unknown_to_the_old_one() -> None:
     node = Node()
     node.elect()
     _, outcomes = node.propose(b"a")
@@ -186,7 +186,7 @@ def test_a_batch_that_the_next_leader_commits_is_still_unknown_to_the_old_one() 
 
 
 @pytest.mark.requirement("REP-2")
-def test_a_follower_replaces_what_its_leader_never_had() -> None:
+def test_a_follower_replaces_entries_that_its_leader_does_not_have() -> None:
     node = Node()
     node.elect()
     node.propose(b"lost")
@@ -210,7 +210,7 @@ def damaged_batches() -> dict[str, Entry]:
 
 
 @pytest.mark.parametrize("what", list(damaged_batches()))
-def test_a_damaged_batch_from_a_peer_is_refused_and_nothing_is_answered(what: str) -> None:
+def test_a_damaged_batch_from_a_peer_is_refused_and_not_acknowledged(what: str) -> None:
     node = Node()
     node.step(heartbeat(1))
     node.sent.clear()
@@ -222,7 +222,7 @@ def test_a_damaged_batch_from_a_peer_is_refused_and_nothing_is_answered(what: st
 @pytest.mark.complains(
     "damage_found partition=orders offset=0 reason=*",
 )
-def test_a_leader_that_finds_its_own_data_damaged_sends_none_of_it_and_resigns() -> None:
+def test_a_leader_that_finds_its_own_data_damaged_sends_none_of_it_and_steps_down() -> None:
     node = Node()
     node.elect()
     _, outcomes = node.propose(b"a")
@@ -235,7 +235,7 @@ def test_a_leader_that_finds_its_own_data_damaged_sends_none_of_it_and_resigns()
     assert node.sent == []
 
 
-def test_after_a_failed_sync_the_store_says_so_and_nothing_is_acknowledged() -> None:
+def test_after_a_failed_sync_the_store_reports_it_and_nothing_is_acknowledged() -> None:
     node = Node(ALONE)
     node.tick(20)
     node.disk.fail_next_sync()
@@ -245,7 +245,7 @@ def test_after_a_failed_sync_the_store_says_so_and_nothing_is_acknowledged() -> 
     assert (outcomes, later) == ([], [])
 
 
-def test_a_stopped_replica_takes_no_part_any_more() -> None:
+def test_a_stopped_replica_ignores_all_messages() -> None:
     node = Node()
     node.elect()
     _, outcomes = node.propose(b"a")
@@ -272,7 +272,7 @@ def test_a_transfer_reaches_the_target() -> None:
     assert kinds(node.sent)[-1] is TimeoutNow
 
 
-def test_a_change_of_voters_is_waited_for_like_a_batch() -> None:
+def test_a_change_of_voters_waits_for_the_commit_like_a_batch() -> None:
     node = Node()
     node.elect()
     outcomes: list[Outcome] = []
@@ -286,7 +286,7 @@ def test_a_change_of_voters_is_waited_for_like_a_batch() -> None:
     assert node.replica.group == GROUP
 
 
-def test_who_is_removed_from_the_group_is_not_in_sync_any_more_at_once() -> None:
+def test_a_removed_voter_is_out_of_sync_at_once() -> None:
     node = Node()
     node.elect()
     node.accepts(3, node.replica.raft.end)
@@ -301,7 +301,7 @@ def test_who_is_removed_from_the_group_is_not_in_sync_any_more_at_once() -> None
 
 
 @pytest.mark.complains("tail_lost partition=orders offset=*")
-def test_a_replica_that_lost_its_tail_knows_so_after_a_restart() -> None:
+def test_a_replica_that_lost_its_tail_remembers_it_after_a_restart() -> None:
     node = Node(THREE)
     opened = Entry(0, 1, 1, TermOpened())
     node.step(append(1, 0, opened, entry(1, 1, a_batch(b"a", term=1)), commit=1))

@@ -1,4 +1,4 @@
-"""A lone broker that has lost its journal goes on from its segments."""
+"""A lone broker that has lost its journal carries on from its segments."""
 
 import pytest
 
@@ -28,7 +28,7 @@ ME = FolderIdentity(
 
 
 def stopped() -> BrokerNode:
-    """A broker with two topics, of several segments and terms, that is stopped."""
+    """A stopped broker with two topics, of several segments and terms."""
     node = BrokerNode()
     save_identity(node.disk, ME)
     node.create("orders", 2)
@@ -78,14 +78,14 @@ def check_goes_on(node: BrokerNode) -> None:
 
 
 @pytest.mark.parametrize("how", ["missing", "damaged"])
-def test_a_lone_broker_goes_on_from_its_segments_in_a_term_above_all_of_theirs(how: str) -> None:
+def test_a_lone_broker_carries_on_from_its_segments_in_a_term_above_all_of_theirs(how: str) -> None:
     node = stopped()
     assert has_journal(node.disk, TINY)
     lose_journal(node, how)
     before = set(node.disk.list(""))
     assert not has_journal(node.disk, TINY)
     found = survey(node.disk)
-    assert set(node.disk.list("")) == before, "nothing is changed by a look"
+    assert set(node.disk.list("")) == before, "looking changes nothing"
     ends = {one.group: one.end for one in found.logs}
     assert ends[orders(node)] == len(VALUES)
     assert CATALOG_GROUP in ends
@@ -98,12 +98,12 @@ def test_a_lone_broker_goes_on_from_its_segments_in_a_term_above_all_of_theirs(h
     check_goes_on(node)
 
 
-def test_it_may_lose_power_at_any_moment_and_begin_once_more() -> None:
+def test_salvage_survives_a_power_loss_at_any_moment_and_can_start_over() -> None:
     node = stopped()
     lose_journal(node, "damaged")
     image = node.disk.image()
     operations = 0
-    while True:  # ends: each turn lets it come further
+    while True:  # ends: each round gets further
         operations += 1
         node.disk.restore(image)
         node.disk.crash_after = node.disk.operations + operations
@@ -121,7 +121,7 @@ def test_it_may_lose_power_at_any_moment_and_begin_once_more() -> None:
     assert operations > 5
 
 
-def test_a_damaged_batch_is_passed_over_and_still_counts_as_damage() -> None:
+def test_a_damaged_batch_is_skipped_and_still_counts_as_damage() -> None:
     node = stopped()
     group = orders(node)
     (first, *_) = [name for name in node.disk.list(group) if name.endswith(".log")]
@@ -130,12 +130,14 @@ def test_a_damaged_batch_is_passed_over_and_still_counts_as_damage() -> None:
     found = found_of(node)
     assert found.bad_bytes > 60
     assert (found.end, found.terms[1:]) == (whole.end, whole.terms[1:])
-    assert not found.has_holes, "else nobody would notice that it is missing"
+    assert not found.has_holes, "otherwise the loss would go unnoticed"
 
 
 @pytest.mark.parametrize(("byte", "bit"), [(2, 0), (7, 1), (12, 3), (15, 1), (15, 4)])
 @pytest.mark.parametrize("place", [0, 1, -1])
-def test_a_bit_of_an_offset_or_a_term_misleads_nobody(place: int, byte: int, bit: int) -> None:
+def test_a_flipped_bit_in_an_offset_or_a_term_misleads_nothing(
+    place: int, byte: int, bit: int
+) -> None:
     node = stopped()
     group = orders(node)
     logs = [name for name in node.disk.list(group) if name.endswith(".log")]
@@ -145,7 +147,7 @@ def test_a_bit_of_an_offset_or_a_term_misleads_nobody(place: int, byte: int, bit
     )
     found = found_of(node)
     assert (found.start, found.end) == (whole.start, whole.end)
-    if place >= 0:  # of the last batch nobody knows which term is right
+    if place >= 0:  # the term of the last batch cannot be verified
         assert found.terms[-1] == whole.terms[-1]
     assert not found.has_holes
 
@@ -161,7 +163,7 @@ def batch_at(node: BrokerNode, path: str, place: int) -> int:
     return starts[place]
 
 
-def test_the_broker_of_a_cluster_is_sent_to_the_others() -> None:
+def test_a_broker_of_a_cluster_is_referred_to_the_others() -> None:
     node = stopped()
     peer = KnownPeer(node=2, host="h", port=1, directory=bytes(16))
     folder = load_identity(node.disk)
@@ -178,7 +180,7 @@ def test_the_broker_of_a_cluster_is_sent_to_the_others() -> None:
 
 
 @pytest.mark.parametrize("how", ["missing", "damaged"])
-def test_a_start_is_refused_with_the_ways_out_and_changes_nothing(how: str) -> None:
+def test_a_refused_start_names_the_ways_out_and_changes_nothing(how: str) -> None:
     node = stopped()
     lose_journal(node, how)
     before = node.disk.list("")

@@ -1,4 +1,4 @@
-"""Closed segments are read through in the background: damage is noted, what is whole is sealed."""
+"""Closed segments are read in the background: damage is noted, sound segments are sealed."""
 
 import errno
 from dataclasses import replace
@@ -48,7 +48,7 @@ def test_a_pass_reads_every_segment_once() -> None:
 
 
 @pytest.mark.complains("damage_found partition=orders/0 offset=*")
-def test_damage_in_the_segment_that_is_appended_to_is_noted() -> None:
+def test_damage_in_the_active_segment_is_noted() -> None:
     house = filled()
     segments = house.replica.log.segments
     victim, _ = segments.span(segments.active_base)
@@ -61,7 +61,7 @@ def test_damage_in_the_segment_that_is_appended_to_is_noted() -> None:
 
 @pytest.mark.parametrize("place", range(HEADER.size))
 @pytest.mark.complains("damage_found partition=orders/0 offset=*")
-def test_a_bit_in_the_head_of_the_last_batch_is_noted(place: int) -> None:
+def test_a_flipped_bit_in_the_header_of_the_last_batch_is_noted(place: int) -> None:
     house = filled()
     segments = house.replica.log.segments
     victim, _ = segments.span(segments.active_base)
@@ -72,7 +72,7 @@ def test_a_bit_in_the_head_of_the_last_batch_is_noted(place: int) -> None:
 
 
 @pytest.mark.complains("damage_found partition=orders/0 offset=*")
-def test_a_log_whose_reading_ends_early_keeps_no_other_from_being_read() -> None:
+def test_a_log_whose_scan_ends_early_does_not_stop_the_scan_of_others() -> None:
     house = filled()
     broken = house.replica
     victim = broken.log.segments.closed()[0]
@@ -80,7 +80,7 @@ def test_a_log_whose_reading_ends_early_keeps_no_other_from_being_read() -> None
     house.disk.flip_bit(victim.path, victim.size // 2, 3)
     with pytest.raises(RuntimeError):
         pass_once(house)
-    assert house.scrubber.passes == 0, "it is not gone through"
+    assert house.scrubber.passes == 0, "its scan has not finished"
     with pytest.raises(RuntimeError):
         pass_once(house)
     pass_once(house)
@@ -89,7 +89,7 @@ def test_a_log_whose_reading_ends_early_keeps_no_other_from_being_read() -> None
 
 @pytest.mark.event("scrub_failed")
 @pytest.mark.complains("scrub_failed partition=orders/0 *", "damage_found partition=orders/0 *")
-def test_a_log_that_cannot_be_read_at_all_is_tried_again_in_the_next_pass(
+def test_an_unreadable_log_is_tried_again_in_the_next_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     house = filled()
@@ -108,7 +108,7 @@ def test_a_log_that_cannot_be_read_at_all_is_tried_again_in_the_next_pass(
 
 
 class _Dead:
-    """A replica with which something is wrong that nobody foresaw."""
+    """A replica with an unexpected fault."""
 
     @property
     def log(self) -> None:
@@ -116,7 +116,7 @@ class _Dead:
 
 
 @pytest.mark.complains("damage_found partition=orders/0 offset=*")
-def test_damage_that_nobody_reads_is_noted() -> None:
+def test_damage_in_data_that_is_never_read_is_noted() -> None:
     house = filled()
     victim = house.replica.log.segments.closed()[3]
     house.disk.flip_bit(victim.path, victim.size // 2, 3)
@@ -124,11 +124,11 @@ def test_damage_that_nobody_reads_is_noted() -> None:
     (damage,) = house.replica.damage.found
     assert victim.base <= damage.offset < house.replica.log.segments.end_of(victim)
     pass_once(house)
-    assert len(house.replica.damage.found) == 1, "it is no news the next time"
+    assert len(house.replica.damage.found) == 1, "it is not reported again"
 
 
 @pytest.mark.complains("damage_found partition=orders/0 offset=*")
-def test_an_offset_that_moved_into_a_hole_is_noted_and_given_to_nobody() -> None:
+def test_an_offset_that_moved_into_a_hole_is_noted_and_never_sent() -> None:
     house = a_house(COMPACTED)
     for number in range(200):
         house.write(f"k{number % 7}" if number % 3 else f"once {number}")
@@ -150,7 +150,7 @@ def test_an_offset_that_moved_into_a_hole_is_noted_and_given_to_nobody() -> None
 
 
 def place_before_a_hole(house: House) -> tuple[str, int, bytes]:
-    """A batch in the middle of a segment with room behind it; its header, one offset on."""
+    """A batch in the middle of a segment with a hole behind it; its header, one offset on."""
     for segment in house.replica.log.segments.closed():
         data = segment.file.read(0, segment.size)
         views = list(split_batches(data))
@@ -176,7 +176,7 @@ def test_segments_of_an_earlier_version_are_sealed() -> None:
     assert sealed(house) == closed(house)
 
 
-def test_a_seal_that_a_crash_took_is_made_again() -> None:
+def test_a_seal_lost_in_a_crash_is_written_again() -> None:
     house = filled()
     whole = house.replica.log.segments.seals.all()
     house.disk.crash(CrashPolicy.DROP_UNSYNCED)
@@ -192,7 +192,7 @@ def test_a_seal_that_a_crash_took_is_made_again() -> None:
 @pytest.mark.complains(
     "seals_lost partition=orders/0 reason=orders/0/seals is damaged",
 )
-def test_seals_that_are_damaged_are_made_again() -> None:
+def test_damaged_seals_are_written_again() -> None:
     house = filled()
     house.store.close()
     house.disk.kill()
@@ -204,7 +204,7 @@ def test_seals_that_are_damaged_are_made_again() -> None:
 
 
 @pytest.mark.complains("damage_found partition=orders/0 offset=*")
-def test_what_is_damaged_is_not_sealed() -> None:
+def test_a_damaged_segment_is_not_sealed() -> None:
     house = filled()
     house.store.close()
     house.disk.kill()
@@ -218,7 +218,7 @@ def test_what_is_damaged_is_not_sealed() -> None:
     assert house.replica.damage.found
 
 
-def test_no_more_is_read_than_the_rate_allows() -> None:
+def test_reads_stay_within_the_rate_limit() -> None:
     house = a_house()
     house.config = replace(house.config, scrub_bytes_per_second=1000)
     for number in range(60):
@@ -227,11 +227,11 @@ def test_no_more_is_read_than_the_rate_allows() -> None:
     for second in range(1, 6):
         house.clock.ms += 1000
         house.tick(20)
-        assert house.scrubber.bytes_read <= second * 1000 + 1024, "a piece more at most"
+        assert house.scrubber.bytes_read <= second * 1000 + 1024, "at most one piece more"
     assert house.scrubber.bytes_read >= 3000
 
 
-def test_a_rate_of_nothing_reads_nothing() -> None:
+def test_with_a_rate_of_zero_nothing_is_read() -> None:
     house = a_house()
     house.config = replace(house.config, scrub_bytes_per_second=0)
     house.scrubber = type(house.scrubber)(house.clock, house.config, house.replicas, house.heard)
@@ -241,7 +241,7 @@ def test_a_rate_of_nothing_reads_nothing() -> None:
     assert (house.scrubber.bytes_read, house.scrubber.passes) == (0, 0)
 
 
-def test_a_segment_that_goes_meanwhile_is_left() -> None:
+def test_a_segment_that_is_deleted_meanwhile_is_skipped() -> None:
     house = a_house()
     house.config = replace(house.config, scrub_bytes_per_second=1)
     house.scrubber = type(house.scrubber)(house.clock, house.config, house.replicas, house.heard)

@@ -1,4 +1,4 @@
-"""The state of a machine as bytes: what msgspec would write and read, in slices."""
+"""The state of a machine as bytes: the same as msgspec writes and reads, but in slices."""
 
 import msgspec
 import pytest
@@ -28,7 +28,7 @@ def decoded(state: bytes, slice_bytes: int = 1_000) -> list[MachineRecord]:
 
 
 @given(RECORDS, st.integers(1, 5_000))
-def test_what_is_written_is_one_msgpack_value(records: list[MachineRecord], size: int) -> None:
+def test_the_encoded_state_is_one_msgpack_value(records: list[MachineRecord], size: int) -> None:
     assert msgspec.msgpack.decode(encoded(records, size)) == [
         FORMAT,
         [[key, value] for key, value in records],
@@ -36,18 +36,18 @@ def test_what_is_written_is_one_msgpack_value(records: list[MachineRecord], size
 
 
 @given(RECORDS, st.integers(1, 5_000))
-def test_what_msgspec_writes_is_read(records: list[MachineRecord], size: int) -> None:
+def test_a_state_encoded_by_msgspec_can_be_read(records: list[MachineRecord], size: int) -> None:
     state = msgspec.msgpack.encode([FORMAT, records])
     assert decoded(state, size) == records
 
 
 @given(RECORDS, st.integers(1, 5_000))
-def test_what_was_written_is_read(records: list[MachineRecord], size: int) -> None:
+def test_an_encoded_state_can_be_read_back(records: list[MachineRecord], size: int) -> None:
     assert decoded(encoded(records), size) == records
 
 
 @given(RECORDS, st.data())
-def test_a_state_that_is_cut_or_goes_on_is_refused(
+def test_a_state_that_is_truncated_or_has_trailing_bytes_is_refused(
     records: list[MachineRecord], data: st.DataObject
 ) -> None:
     state = encoded(records)
@@ -72,7 +72,7 @@ def test_a_later_format_is_refused() -> None:
         decoded(msgspec.msgpack.encode([FORMAT + 1, []]))
 
 
-def test_no_slice_is_larger_than_asked_and_a_record() -> None:
+def test_a_slice_exceeds_the_requested_size_by_one_record_at_most() -> None:
     records = [MachineRecord(b"%03d" % n, bytes(100)) for n in range(100)]
     state = encoded(records)
     assert sum(1 for _ in encoding(records, 1_000)) == pytest.approx(len(state) // 1_000, abs=2)

@@ -1,4 +1,4 @@
-"""A replica that begins anew: with the state that its leader offers, or not at all."""
+"""A replica that starts over: only with the state that its leader offers."""
 
 from contextlib import suppress
 
@@ -49,7 +49,7 @@ def a_piece(position: int, data: bytes = STATE) -> StatePiece:
 
 
 def asked(node: Node) -> list[int]:
-    """From where on pieces were asked for."""
+    """The positions from which pieces were requested."""
     return [m.position for m in node.sent if isinstance(m, StateRequest)]
 
 
@@ -59,7 +59,7 @@ def give_all(node: Node, data: bytes = STATE) -> None:
 
 
 def behind() -> Followed:
-    """A follower that knows one word, which is deleted later, and lacks all that came then."""
+    """A follower with one record, which is deleted later, and nothing that was written since."""
     followed = following()
     followed.write(1, "old", "word", commit=2)
     assert followed.copy.machine.words == {b"old": b"word"}
@@ -67,7 +67,7 @@ def behind() -> Followed:
     return followed
 
 
-def test_pieces_are_asked_for_one_at_a_time_and_the_copy_goes_on_from_their_state() -> None:
+def test_pieces_are_requested_one_at_a_time_and_the_copy_continues_from_their_state() -> None:
     followed = behind()
     node = followed.node
     node.step(INSTALL)
@@ -83,7 +83,7 @@ def test_pieces_are_asked_for_one_at_a_time_and_the_copy_goes_on_from_their_stat
     assert followed.failures == []
 
 
-def test_a_copy_that_began_anew_follows_the_log_behind_its_state() -> None:
+def test_a_copy_that_started_over_follows_the_log_after_its_state() -> None:
     followed = behind()
     followed.node.step(INSTALL)
     give_all(followed.node)
@@ -96,19 +96,19 @@ def test_a_copy_that_began_anew_follows_the_log_behind_its_state() -> None:
     assert followed.copy.machine.words[b"k8"] == b"new"
 
 
-def test_a_piece_that_was_lost_is_asked_for_again_with_the_next_offer() -> None:
+def test_a_lost_piece_is_requested_again_with_the_next_offer() -> None:
     node = behind().node
     node.step(INSTALL)
     node.step(a_piece(0))
     node.step(INSTALL)
-    assert asked(node) == [0, PIECE_BYTES], "the next piece may still be under way"
+    assert asked(node) == [0, PIECE_BYTES], "the next piece may still be in flight"
     node.step(INSTALL)
     assert asked(node) == [0, PIECE_BYTES, PIECE_BYTES]
     node.step(a_piece(0))
-    assert asked(node) == [0, PIECE_BYTES, PIECE_BYTES], "one that came twice changes nothing"
+    assert asked(node) == [0, PIECE_BYTES, PIECE_BYTES], "a duplicate piece changes nothing"
 
 
-def test_a_state_with_a_wrong_checksum_is_not_taken() -> None:
+def test_a_state_with_a_wrong_checksum_is_refused() -> None:
     followed = behind()
     node = followed.node
     node.step(INSTALL)
@@ -120,7 +120,7 @@ def test_a_state_with_a_wrong_checksum_is_not_taken() -> None:
     assert node.replica.log.start == START
 
 
-def test_another_offer_takes_the_place_of_the_one_begun() -> None:
+def test_a_new_offer_replaces_the_one_in_progress() -> None:
     node = behind().node
     node.step(INSTALL)
     node.step(a_piece(0))
@@ -132,13 +132,13 @@ def test_another_offer_takes_the_place_of_the_one_begun() -> None:
     ]
 
 
-def test_an_offer_of_another_kind_is_left_alone() -> None:
+def test_an_offer_of_another_kind_is_ignored() -> None:
     node = behind().node
     node.step(replace(INSTALL, state=replace(OFFER, kind="snapshot")))
     assert asked(node) == []
 
 
-def test_who_has_what_precedes_the_start_fetches_nothing() -> None:
+def test_a_replica_that_already_has_the_log_up_to_the_start_requests_nothing() -> None:
     node = behind().node
     start = node.replica.log.start_at(1)
     node.step(replace(INSTALL, start=start))
@@ -147,7 +147,7 @@ def test_who_has_what_precedes_the_start_fetches_nothing() -> None:
 
 
 @pytest.mark.parametrize("policy", CrashPolicy)
-def test_wherever_power_is_lost_a_later_start_has_its_state(policy: CrashPolicy) -> None:
+def test_wherever_power_is_lost_a_log_with_a_later_start_has_its_state(policy: CrashPolicy) -> None:
     starts: set[int] = set()
     for step in range(1, 40):
         followed = behind()
@@ -173,7 +173,7 @@ def test_wherever_power_is_lost_a_later_start_has_its_state(policy: CrashPolicy)
     assert starts == {0, 40}
 
 
-def test_a_leader_offers_its_newest_good_state_and_gives_it_in_pieces() -> None:
+def test_a_leader_offers_its_newest_good_state_and_sends_it_in_pieces() -> None:
     node = Node(THREE)
     snapshots = MachineSnapshots(node.disk, GROUP, SOON)
     state = MachineState(node.replica, snapshots)
@@ -195,10 +195,10 @@ def test_a_leader_offers_its_newest_good_state_and_gives_it_in_pieces() -> None:
     assert (piece.target, piece.position, bytes(piece.data)) == (3, 5, STATE[5:])
     node.sent.clear()
     node.step(replace(request, crc=1))
-    assert node.sent == [], "that one is gone"
+    assert node.sent == [], "the older one is gone"
 
 
-def test_a_log_that_begins_late_without_its_state_is_damaged() -> None:
+def test_a_log_with_a_later_start_and_no_state_is_damaged() -> None:
     followed = behind()
     followed.node.step(INSTALL)
     give_all(followed.node)
@@ -211,7 +211,9 @@ def test_a_log_that_begins_late_without_its_state_is_damaged() -> None:
     node.store = node._open_store()
     with pytest.raises(CorruptLog, match="the state at the start of the log is gone"):
         node.store.open_log(GROUP, has_machine=True)
-    assert not node.store.journal.groups[GROUP].is_recovering, "nothing is emptied unasked"
+    assert not node.store.journal.groups[GROUP].is_recovering, (
+        "the log is not emptied without the operator"
+    )
 
 
 def test_machines_drop_their_log_behind_the_older_of_two_snapshots() -> None:
@@ -230,10 +232,10 @@ def test_machines_drop_their_log_behind_the_older_of_two_snapshots() -> None:
     assert kept == [(0, [5]), (5, [5, 10]), (10, [10, 15])]
 
 
-# ── records that were deleted ────────────────────────────────────────────────────────────────
+# ── deleted records ──────────────────────────────────────────────────────────────────────────
 
 
-def test_a_follower_forgets_what_its_leader_forgot_once_that_is_committed_here() -> None:
+def test_a_follower_deletes_what_its_leader_deleted_once_it_knows_the_commit() -> None:
     followed = following()
     node = followed.node
     node.replica.log.has_own_start = False
@@ -241,7 +243,7 @@ def test_a_follower_forgets_what_its_leader_forgot_once_that_is_committed_here()
         followed.write(index, "k", "v", commit=index)
     assert node.replica.high_watermark == 3
     node.step(replace(heartbeat(1, 4), low=4))
-    assert node.replica.log.start.first_offset == 0, "the last of them may yet be cut"
+    assert node.replica.log.start.first_offset == 0, "the last of them may still be cut"
     node.step(replace(heartbeat(1, 4), low=2))
     assert (node.replica.log.start.first_offset, node.replica.log.low) == (2, 2)
     node.restart()
@@ -253,7 +255,7 @@ def alive(source: int, low: int = 0) -> HeartbeatResponse:
 
 
 def a_leader_at_rest() -> Node:
-    """The leader of a group in which everybody has and knows everything."""
+    """The leader of a group in which all replicas have, and know, everything."""
     node = Node(THREE)
     node.elect()
     node.propose(b"a", b"b")
@@ -267,10 +269,10 @@ def a_leader_at_rest() -> Node:
     return node
 
 
-def test_a_group_at_rest_wakes_to_tell_what_was_deleted() -> None:
+def test_a_resting_group_wakes_up_to_announce_deleted_records() -> None:
     node = a_leader_at_rest()
     node.replica.log.trim(2)
-    assert node.replica.raft.is_resting, "it is told when it is durable"
+    assert node.replica.raft.is_resting, "it is announced when it is durable"
     node.sync()
     assert not node.replica.raft.is_resting
     node.sent.clear()
@@ -278,7 +280,7 @@ def test_a_group_at_rest_wakes_to_tell_what_was_deleted() -> None:
     assert {(m.target, m.low) for m in node.sent if isinstance(m, Heartbeat)} == {(2, 2), (3, 2)}
 
 
-def test_a_group_rests_again_when_all_have_forgotten_what_was_deleted() -> None:
+def test_a_group_rests_again_when_all_replicas_have_deleted_the_records() -> None:
     node = a_leader_at_rest()
     leadership = node.replica.raft.leadership
     assert leadership is not None
@@ -290,10 +292,10 @@ def test_a_group_rests_again_when_all_have_forgotten_what_was_deleted() -> None:
     assert leadership.is_idle
 
 
-# ── what is known of producers ───────────────────────────────────────────────────────────────
+# ── producer state ───────────────────────────────────────────────────────────────────────────
 
 
-def test_a_refilled_replica_knows_the_producers_of_what_it_never_had() -> None:
+def test_a_refilled_replica_knows_the_producers_of_records_it_never_had() -> None:
     leader = PartitionNode()
     for sequence in range(7):
         leader.send(numbered(sequence))
@@ -312,7 +314,7 @@ def test_a_refilled_replica_knows_the_producers_of_what_it_never_had() -> None:
     assert node.replica.log.start == start
     node.elect()
     assert node.partition.first_offset == 5
-    assert node.send(numbered(4)) == (4, [Outcome.COMMITTED]), "it is a retry of what is gone"
+    assert node.send(numbered(4)) == (4, [Outcome.COMMITTED]), "it is a retry of a deleted batch"
     assert node.send(numbered(5))[0] == 5
 
 
@@ -325,7 +327,7 @@ def test_without_producers_an_install_has_no_state() -> None:
     assert leader.partition.producers.offer()[1] is None
 
 
-def test_what_is_offered_stays_the_same_while_it_is_fetched() -> None:
+def test_an_offer_stays_the_same_while_it_is_fetched() -> None:
     leader = PartitionNode()
     for sequence in range(3):
         leader.send(numbered(sequence))

@@ -46,7 +46,7 @@ def vote_request(term: int) -> VoteRequest:
     )
 
 
-def test_closing_and_opening_finds_everything_again() -> None:
+def test_closing_and_opening_restores_everything() -> None:
     node = a_filled_follower()
     before = node.values()
     node.restart()
@@ -56,19 +56,19 @@ def test_closing_and_opening_finds_everything_again() -> None:
     assert not node.replica.raft.is_recovering
 
 
-def test_after_a_clean_stop_even_a_power_loss_takes_nothing() -> None:
+def test_after_a_clean_stop_a_power_loss_loses_nothing() -> None:
     node = a_filled_follower()
     before = node.values()
     node.restart(after=lambda: node.disk.crash(CrashPolicy.TORN))
     assert node.values() == before
 
 
-def test_a_clean_stop_writes_what_waited_in_memory() -> None:
+def test_a_clean_stop_writes_what_is_buffered_in_memory() -> None:
     node = Node(ALONE)
     node.replica.campaign()
     node.sync()
     node.holds_syncs = True
-    node.replica.log.allow_holes()  # an operation: what follows waits for its round
+    node.replica.log.allow_holes()  # an operation: later ones wait for its sync
     node.propose(b"waits")
     assert node.disk.open(node.segment(-1)).size() == 0
     node.restart(after=lambda: node.disk.crash(CrashPolicy.DROP_UNSYNCED))
@@ -93,7 +93,7 @@ def test_a_forgotten_group_is_gone_from_the_journal_and_its_files_stay() -> None
 
 
 @pytest.mark.parametrize("way", ["forget", "leave"])
-def test_whoever_lets_go_of_a_log_does_not_wait_for_the_disk(way: str) -> None:
+def test_releasing_a_log_does_not_wait_for_the_disk(way: str) -> None:
     node = Node(ALONE)
     node.replica.campaign()
     node.sync()
@@ -104,21 +104,23 @@ def test_whoever_lets_go_of_a_log_does_not_wait_for_the_disk(way: str) -> None:
     assert node.disk.syncs == before
 
 
-def test_a_group_that_left_keeps_its_term_and_comes_back_with_nothing_and_no_vote() -> None:
+def test_a_group_that_left_keeps_its_term_and_returns_empty_and_without_a_vote() -> None:
     node = a_filled_follower()
     node.store.leave(GROUP)
     node.store.close()
     node.disk.kill()
     node.start()
     assert node.values() == []
-    assert node.replica.raft.term == 2, "the next one, for in the last it has acknowledged"
+    assert node.replica.raft.term == 2, (
+        "the next term, because it acknowledged entries in the last one"
+    )
     assert node.replica.raft.voters == Voters(voters=())
     node.step(vote_request(9))
     (answer,) = [message for message in node.sent if isinstance(message, VoteResponse)]
     assert not answer.is_granted
 
 
-def test_to_leave_twice_is_to_leave_once() -> None:
+def test_leaving_twice_is_the_same_as_leaving_once() -> None:
     node = a_filled_follower()
     assert not node.store.has_left(GROUP)
     node.store.leave(GROUP)
@@ -128,7 +130,7 @@ def test_to_leave_twice_is_to_leave_once() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_log_with_damaged_synced_data_is_put_aside_and_not_a_byte_is_deleted() -> None:
+def test_a_log_with_damaged_synced_data_is_set_aside_and_nothing_is_deleted() -> None:
     node = a_filled_follower()
     damaged_path = node.segment(-1)
     logs = [name for name in node.disk.list(GROUP) if name.endswith(".log")]
@@ -151,12 +153,12 @@ def test_a_replica_whose_log_was_damaged_does_not_vote() -> None:
     assert not answer.is_granted
     node.tick(40)
     calls = [message for message in node.sent if isinstance(message, VoteRequest)]
-    assert all(call.is_pre for call in calls), "it only makes itself heard"
+    assert all(call.is_pre for call in calls), "it only announces itself"
     assert node.replica.raft.role is Role.FOLLOWER
 
 
 @pytest.mark.requirement("LOG-4")
-def test_that_it_may_not_vote_is_remembered_over_restarts() -> None:
+def test_a_lost_vote_is_remembered_across_restarts() -> None:
     node = damaged(a_filled_follower())
     node.disk.crash(CrashPolicy.TORN)
     node.start()
@@ -175,7 +177,7 @@ def test_a_refilled_replica_votes_again_and_remembers_that_too() -> None:
     assert node.values() == [b"value 0"]
 
 
-def test_a_second_damage_gets_names_of_its_own() -> None:
+def test_files_of_a_second_damage_get_new_names() -> None:
     node = damaged(a_filled_follower())
     first = {name for name in node.disk.list(GROUP) if name.endswith(".damaged")}
     node.store.refill_log(GROUP, CorruptLog(GROUP, 0, "found by a reader"))
@@ -184,7 +186,7 @@ def test_a_second_damage_gets_names_of_its_own() -> None:
     assert first < set(node.disk.list(GROUP))
 
 
-def test_a_log_that_was_put_aside_writes_no_more_of_its_group() -> None:
+def test_a_log_that_was_set_aside_writes_nothing_more_for_its_group() -> None:
     node = a_filled_follower()
     node.holds_syncs = True
     end = node.replica.raft.end
@@ -202,8 +204,8 @@ def test_a_log_that_was_put_aside_writes_no_more_of_its_group() -> None:
     assert state.synced is None or state.synced.end_offset == 0
 
 
-def turned_bit(node: Node, place: int) -> None:
-    """Turn a bit of a record in a segment of a node that is down: recovery does not look there."""
+def flip_bit_while_down(node: Node, place: int) -> None:
+    """Flip a bit of a record in a segment of a stopped node, which recovery does not check."""
     file = node.disk.open(node.segment(place))
     position = file.size() - 2
     (byte,) = file.read(position, 1)
@@ -212,23 +214,23 @@ def turned_bit(node: Node, place: int) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, -1])
-def test_a_log_on_which_a_machine_lives_is_looked_through_when_it_is_opened(place: int) -> None:
+def test_the_log_of_a_machine_is_checked_completely_when_it_is_opened(place: int) -> None:
     node = a_filled_follower()
     node.store.close()
     node.disk.kill()
-    turned_bit(node, place)
+    flip_bit_while_down(node, place)
     node.later.waiting.clear()
     store = node._open_store()
     before = node.disk.list(GROUP)
     with pytest.raises(CorruptLog) as raised:
         store.open_log(GROUP, has_machine=True)
-    assert node.disk.list(GROUP) == before, "it stays as it is until it is put aside"
+    assert node.disk.list(GROUP) == before, "nothing changes until it is set aside"
     store.refill_log(GROUP, raised.value)
     assert store.open_log(GROUP, has_machine=True).end == 0
     assert [name for name in node.disk.list(GROUP) if name.endswith(".damaged")]
 
 
-def test_a_sound_log_on_which_a_machine_lives_is_opened_as_it_is() -> None:
+def test_a_sound_log_of_a_machine_is_opened_unchanged() -> None:
     node = a_filled_follower()
     end = node.replica.log.end
     node.store.close()
@@ -237,7 +239,7 @@ def test_a_sound_log_on_which_a_machine_lives_is_opened_as_it_is() -> None:
     assert node._open_store().open_log(GROUP, has_machine=True).end == end
 
 
-def test_a_single_voter_with_damage_is_left_to_a_person() -> None:
+def test_a_damaged_single_voter_needs_an_operator() -> None:
     node = Node(ALONE)
     node.tick(20)
     for number in range(BATCHES):
@@ -248,7 +250,7 @@ def test_a_single_voter_with_damage_is_left_to_a_person() -> None:
     assert node.disk.list(GROUP) == before
 
 
-def test_a_store_that_was_closed_notes_everything_as_synced() -> None:
+def test_a_closed_store_records_everything_as_synced() -> None:
     node = a_filled_follower()
     node.store.close()
     synced = node.store.journal.groups[GROUP].synced
@@ -261,7 +263,7 @@ def test_a_store_that_was_closed_notes_everything_as_synced() -> None:
     "journal_mended node=1 copy=*: one of the two copies of the journal's state was *"
 )
 @pytest.mark.event("journal_mended")
-def test_a_copy_of_the_journals_state_that_went_bad_is_mended_and_told_of(
+def test_a_damaged_copy_of_the_journals_state_is_repaired_and_reported(
     copy: str, place: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     node = a_filled_follower()

@@ -1,4 +1,4 @@
-"""Topics are made, grown, changed and deleted; each change survives what comes after it."""
+"""Topics are created, grown, changed and deleted; each change survives crashes and restarts."""
 
 from collections.abc import Callable
 
@@ -16,14 +16,14 @@ from tests.broker.brokers import Answers, BrokerNode
 
 
 @pytest.mark.requirement("LOG-3")
-def test_a_new_topic_serves_when_it_is_answered() -> None:
+def test_a_new_topic_serves_when_its_creation_is_answered() -> None:
     node = BrokerNode()
     assert node.create("orders", 3) == [None]
     assert node.produce("orders", b"a", partition=2) == [Outcome.COMMITTED]
     assert node.values("orders", 2) == [b"a"]
 
 
-def test_a_topic_is_not_there_before_it_is_committed() -> None:
+def test_a_topic_does_not_exist_before_it_is_committed() -> None:
     node = BrokerNode()
     node.holds_syncs = True
     first = node.create("orders")
@@ -37,7 +37,7 @@ def test_a_topic_is_not_there_before_it_is_committed() -> None:
 
 
 @pytest.mark.complains("replica_stopped partition=cluster-metadata reason=its disk is full")
-def test_a_change_whose_fate_is_unknown_is_not_carried_out() -> None:
+def test_a_change_with_an_unknown_outcome_is_not_carried_out() -> None:
     node = BrokerNode()
     node.holds_syncs = True
     answers = node.create("orders")
@@ -46,7 +46,7 @@ def test_a_change_whose_fate_is_unknown_is_not_carried_out() -> None:
     assert node.broker.topics.names == []
 
 
-def test_topics_and_records_are_there_after_a_crash() -> None:
+def test_topics_and_records_survive_a_crash() -> None:
     node = BrokerNode()
     for name in ("a", "b", "c"):
         node.create(name, 2, retention_ms="5000")
@@ -57,7 +57,7 @@ def test_topics_and_records_are_there_after_a_crash() -> None:
         assert node.broker.partition(name, 0).settings.retention_ms == 5000
 
 
-def test_many_topics_are_elected_in_few_rounds() -> None:
+def test_many_topics_are_elected_in_few_syncs() -> None:
     node = BrokerNode()
     for number in range(50):
         node.create(f"t{number}", 2)
@@ -67,11 +67,11 @@ def test_many_topics_are_elected_in_few_rounds() -> None:
     node.start()
     assert len(node.broker.topics.partitions("t49")) == 2
     rounds = node.disk.syncs - before
-    assert rounds < 10, "neither one sync for each log that is opened, nor one for each election"
+    assert rounds < 10, "neither one sync per opened log nor one per election"
 
 
 class WatchedNode(BrokerNode):
-    """Remembers which topics had an open partition when clients were let in."""
+    """Remembers which topics had an open partition when clients were admitted."""
 
     def __init__(self) -> None:
         self.open_when_ready: set[str] = set()
@@ -99,7 +99,7 @@ def a_node_with_twenty_topics(monkeypatch: pytest.MonkeyPatch) -> tuple[WatchedN
     return node, names
 
 
-def test_clients_are_let_in_before_everything_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_are_admitted_before_everything_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     node, names = a_node_with_twenty_topics(monkeypatch)
     node.disk.kill()
     node.start()
@@ -117,7 +117,9 @@ def test_internal_topics_are_opened_first(monkeypatch: pytest.MonkeyPatch) -> No
     assert "t19" not in node.open_when_ready
 
 
-def test_a_topic_may_change_and_go_before_it_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_may_be_changed_and_deleted_before_it_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     node, names = a_node_with_twenty_topics(monkeypatch)
     node.disk.kill()
     answers: Answers = []
@@ -135,7 +137,7 @@ def test_a_topic_may_change_and_go_before_it_is_open(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.requirement("CORE-8")
-def test_added_partitions_serve_and_the_old_ones_keep_what_they_have() -> None:
+def test_added_partitions_serve_and_existing_ones_keep_their_records() -> None:
     node = BrokerNode()
     node.create("orders", 2)
     node.produce("orders", b"old")
@@ -151,7 +153,7 @@ def test_added_partitions_serve_and_the_old_ones_keep_what_they_have() -> None:
     assert (node.values("orders", 0), node.values("orders", 4)) == ([b"old"], [b"new"])
 
 
-def test_two_growths_at_once_both_come_to_be() -> None:
+def test_two_concurrent_growths_both_take_effect() -> None:
     node = BrokerNode()
     node.create("orders", 1)
     answers: Answers = []
@@ -162,7 +164,7 @@ def test_two_growths_at_once_both_come_to_be() -> None:
     assert len(node.broker.topics.partitions("orders")) == 4
 
 
-def test_partitions_are_never_taken_away() -> None:
+def test_partitions_are_never_removed() -> None:
     node = BrokerNode()
     node.create("orders", 3)
     answers: Answers = []
@@ -171,7 +173,7 @@ def test_partitions_are_never_taken_away() -> None:
     assert len(node.broker.topics.partitions("orders")) == 3
 
 
-def test_settings_act_at_once_and_after_a_restart() -> None:
+def test_settings_take_effect_at_once_and_after_a_restart() -> None:
     node = BrokerNode()
     node.create("orders")
     node.produce("orders", b"x" * 500)
@@ -207,7 +209,7 @@ def test_a_deleted_topic_is_gone_and_so_are_its_files() -> None:
     assert node.broker.topics.names == ["others"]
 
 
-def test_those_who_wait_for_a_deleted_topic_are_told() -> None:
+def test_requests_waiting_for_a_deleted_topic_are_answered() -> None:
     node = BrokerNode()
     node.create("orders")
     partition = node.broker.partition("orders", 0)
@@ -221,20 +223,20 @@ def test_those_who_wait_for_a_deleted_topic_are_told() -> None:
         partition.append(memoryview(b""), lambda _: None)
 
 
-def test_a_producer_whose_batch_was_not_synced_is_told_that_the_topic_is_gone() -> None:
+def test_a_producer_with_an_unsynced_batch_learns_that_the_topic_was_deleted() -> None:
     node = BrokerNode()
     node.create("orders")
     node.holds_syncs = True
     deleted: Answers = []
     node.broker.delete_topic("orders", deleted.append)
-    node.broker.flush()  # the tombstone's round is under way
+    node.broker.flush()  # the tombstone's sync is in progress
     fates = node.produce("orders", b"late")
     node.sync()
     assert deleted == [None]
     assert fates == [Outcome.DELETED]
 
 
-def test_a_topic_that_is_deleted_before_it_is_made_is_gone() -> None:
+def test_a_topic_deleted_before_its_creation_is_finished_is_gone() -> None:
     node = BrokerNode()
     node.holds_syncs = True
     created, deleted = node.create("orders"), node.delete("orders")
@@ -248,7 +250,7 @@ def test_a_topic_that_is_deleted_before_it_is_made_is_gone() -> None:
 
 @pytest.mark.parametrize("policy", list(CrashPolicy))
 def test_a_deletion_survives_a_crash_at_every_step(policy: CrashPolicy) -> None:
-    """At each operation of the disk the power fails; afterwards it is all there, or all gone."""
+    """The power fails at each operation of the disk; afterwards everything is there, or nothing."""
     outcomes: set[bool] = set()
     for step in range(1, 400):
         node = BrokerNode(seed=step)
@@ -265,7 +267,7 @@ def test_a_deletion_survives_a_crash_at_every_step(policy: CrashPolicy) -> None:
         assert node.failures == []
         assert node.values("others") == [b"b"]
         is_there = "orders" in node.broker.topics.names
-        assert not (is_there and deleted), "an answer was given for what did not last"
+        assert not (is_there and deleted), "the answer was premature"
         if is_there:
             assert node.values("orders") == [b"a"]
         assert len(node.folders()) == (2 if is_there else 1)
@@ -293,7 +295,7 @@ def _delete_until_power_ends(node: BrokerNode) -> Answers:
 @pytest.mark.complains(
     "folders_of_no_topic count=1 folders=lost.00000000000000000000000000000001",
 )
-def test_a_folder_that_belongs_to_no_topic_is_left_alone_and_told_of(
+def test_a_folder_that_belongs_to_no_topic_is_reported_and_left_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     node = BrokerNode()
@@ -309,7 +311,7 @@ def test_a_folder_that_belongs_to_no_topic_is_left_alone_and_told_of(
     assert [r.getMessage() for r in caplog.records if stranger in r.getMessage()]
 
 
-def test_a_folder_that_an_earlier_run_named_is_removed() -> None:
+def test_a_folder_marked_for_removal_by_an_earlier_run_is_removed() -> None:
     node = BrokerNode()
     node.create("orders")
     node.disk.make_folder(f"gone.{'0' * 31}1.deleted/0")
@@ -322,7 +324,7 @@ def test_a_folder_that_an_earlier_run_named_is_removed() -> None:
 @pytest.mark.complains(
     "removal_failed folder=gone.00000000000000000000000000000001.deleted reason=[Errno *",
 )
-def test_what_cannot_be_removed_is_left_and_does_no_harm() -> None:
+def test_a_folder_that_cannot_be_removed_is_left_and_does_no_harm() -> None:
     node = BrokerNode()
     folder = f"gone.{'0' * 31}1.deleted"
     node.disk.make_folder(f"{folder}/0/deeper")
@@ -332,8 +334,8 @@ def test_what_cannot_be_removed_is_left_and_does_no_harm() -> None:
     assert node.create("orders") == [None]
 
 
-def test_the_same_name_is_deleted_and_made_again_many_times() -> None:
-    """What is read is never what a namesake held."""
+def test_a_topic_is_deleted_and_recreated_many_times() -> None:
+    """Reads never return records of an earlier topic with the same name."""
     node = BrokerNode()
     for number in range(200):
         node.create("orders", 2)
@@ -393,7 +395,7 @@ def delete_records(node: BrokerNode, offset: int) -> Answers:
     return answers
 
 
-def test_records_before_an_offset_can_be_deleted_and_stay_so() -> None:
+def test_records_before_an_offset_can_be_deleted_and_stay_deleted() -> None:
     node = BrokerNode()
     node.create("orders")
     for number in range(10):
@@ -403,7 +405,7 @@ def test_records_before_an_offset_can_be_deleted_and_stay_so() -> None:
     node.crash(CrashPolicy.DROP_UNSYNCED)
     assert node.broker.partition("orders", 0).first_offset == 7
     assert node.values("orders")[0] == b"7"
-    assert delete_records(node, 3) == [None], "what is gone already is no error"
+    assert delete_records(node, 3) == [None], "deleting records that are gone is not an error"
     assert node.broker.partition("orders", 0).first_offset == 7
 
 
@@ -419,7 +421,7 @@ def test_all_records_can_be_deleted_at_once() -> None:
     assert node.values("orders") == [b"d"]
 
 
-def test_what_is_not_committed_is_not_deleted() -> None:
+def test_uncommitted_records_are_not_deleted() -> None:
     node = BrokerNode()
     node.create("orders")
     node.produce("orders", b"a")
@@ -430,13 +432,13 @@ def test_what_is_not_committed_is_not_deleted() -> None:
     assert node.values("orders") == [b"a"]
 
 
-def test_two_deletions_of_records_are_answered_when_each_is_durable() -> None:
+def test_two_deletions_of_records_are_each_answered_when_durable() -> None:
     node = BrokerNode()
     node.create("orders")
     node.produce("orders", *(b"%d" % number for number in range(10)))
     node.create("others")
     node.holds_syncs = True
-    node.produce("others", b"a")  # its round is under way: both deletions wait for the next one
+    node.produce("others", b"a")  # its sync is in progress: both deletions wait for the next one
     first, second = delete_records(node, 3), delete_records(node, 6)
     while not second:
         node.later.play()
@@ -446,7 +448,7 @@ def test_two_deletions_of_records_are_answered_when_each_is_durable() -> None:
     assert node.broker.partition("orders", 0).first_offset == 6
 
 
-def test_a_time_before_the_first_record_kept_finds_the_first_record_kept() -> None:
+def test_a_time_before_the_first_record_finds_the_first_record() -> None:
     node = BrokerNode()
     node.create("orders")
     for number in range(10):

@@ -43,7 +43,7 @@ AGE_MS = LogConfig().snapshot_age_ms_max
 
 
 class HeldMarkers:
-    """Markers that reach no partition before the test lets them."""
+    """Markers that reach no partition until the test releases them."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Marker, Sequence[Place], Told]] = []
@@ -53,7 +53,7 @@ class HeldMarkers:
 
 
 def held(house: House) -> tuple[Writer, HeldMarkers]:
-    """A producer with a transaction in both partitions, whose markers are held."""
+    """A producer with a transaction in both partitions, whose markers are held back."""
     writer = Writer(house)
     writer.add(0, 1)
     assert writer.write(0, b"a") is COMMITTED
@@ -68,7 +68,7 @@ def state(house: House) -> State:
     return known.state
 
 
-def test_a_transaction_is_complete_when_all_partitions_know_and_not_before() -> None:
+def test_a_transaction_is_complete_once_all_partitions_have_the_marker() -> None:
     house = House()
     writer, markers = held(house)
     assert isinstance(writer.end(), Ended)
@@ -82,7 +82,7 @@ def test_a_transaction_is_complete_when_all_partitions_know_and_not_before() -> 
     assert house.broker.transactions.coordinators.of("t").open_count == 0
 
 
-def test_with_v2_a_batch_that_comes_before_the_marker_may_come_again() -> None:
+def test_with_v2_a_batch_sent_before_the_marker_may_be_retried() -> None:
     house = House()
     writer = Writer(house, is_v2=True)
     assert writer.write(0, b"a") is COMMITTED
@@ -100,7 +100,7 @@ def test_with_v2_a_batch_that_comes_before_the_marker_may_come_again() -> None:
     assert house.reading(0) == [b"a"]
 
 
-def test_a_partition_that_did_not_take_the_marker_is_asked_again() -> None:
+def test_a_partition_that_refused_the_marker_is_asked_again() -> None:
     house = House()
     writer, markers = held(house)
     writer.end()
@@ -114,7 +114,7 @@ def test_a_partition_that_did_not_take_the_marker_is_asked_again() -> None:
     assert [places for _, places, _ in markers.asked[1:]] == [[places[1]]]
 
 
-def test_the_next_transaction_waits_for_the_one_before_but_not_for_long() -> None:
+def test_the_next_transaction_waits_for_the_previous_one_but_not_for_long() -> None:
     house = House()
     writer, markers = held(house)
     writer.end()
@@ -134,7 +134,7 @@ def test_the_next_transaction_waits_for_the_one_before_but_not_for_long() -> Non
     assert [type(answer) for answer in answers] == [ConcurrentTransactions]
 
 
-def test_nothing_is_told_to_partitions_before_the_decision_is_committed() -> None:
+def test_no_marker_is_sent_before_the_decision_is_committed() -> None:
     house = House()
     writer, markers = held(house)
     house.holds_syncs = True
@@ -144,7 +144,7 @@ def test_nothing_is_told_to_partitions_before_the_decision_is_committed() -> Non
     assert len(markers.asked) == 1
 
 
-def test_without_room_on_the_disk_all_who_wait_are_told_and_time_goes_on(
+def test_on_a_full_disk_all_waiting_requests_are_answered_and_timeouts_still_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     house = House()
@@ -159,7 +159,7 @@ def test_without_room_on_the_disk_all_who_wait_are_told_and_time_goes_on(
     def decide(
         machine: Transactions, command: TransactionCommand, to: ReplyTo, now: Now
     ) -> Decision:
-        """Have something to write, but only when asked again."""
+        """Return something to write, but only when asked again."""
         if command is init and not house.broker._store.flusher.is_full:
             raise ConcurrentTransactions("not yet")
         return real(machine, command, to, now)
@@ -176,7 +176,7 @@ def test_without_room_on_the_disk_all_who_wait_are_told_and_time_goes_on(
 # ── the log ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_two_snapshots_cover_is_dropped_from_the_log() -> None:
+def test_the_log_is_trimmed_up_to_the_older_of_two_snapshots() -> None:
     led = Led()
     log = led.node.replica.log
     for _ in range(3):
@@ -193,7 +193,7 @@ def test_what_two_snapshots_cover_is_dropped_from_the_log() -> None:
     assert led.node.failures == []
 
 
-def test_a_replica_that_follows_saves_the_state_too() -> None:
+def test_a_follower_saves_the_state_too() -> None:
     led = Led()
     node = led.node
     node.step(heartbeat(node.replica.raft.term + 1, node.replica.raft.end))
@@ -203,7 +203,7 @@ def test_a_replica_that_follows_saves_the_state_too() -> None:
     assert snapshot.offsets(node.disk, node.replica.group, MACHINE) != []
 
 
-def test_what_a_new_driver_takes_back_is_written_with_its_registration_or_not_at_all(
+def test_a_new_drivers_registration_and_the_aborts_it_causes_are_written_atomically(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kafkaesque.broker.machine_hosting.coordinator.BATCH_BYTES", 1)
@@ -221,11 +221,11 @@ def test_what_a_new_driver_takes_back_is_written_with_its_registration_or_not_at
     assert len(list(read_records(BatchView(batch.payload)))) == 2
 
 
-# ── while leadership is being handed over ────────────────────────────────────────────────────
+# ── during a transfer of leadership ──────────────────────────────────────────────────────────
 
 
 class Led:
-    """A coordinator of three replicas, and a producer under the id `t`; the others are the test."""
+    """A coordinator of three replicas, and a producer with the id `t`; the test plays the rest."""
 
     def __init__(self) -> None:
         self.node = Node(THREE)
@@ -244,7 +244,7 @@ class Led:
         assert isinstance(self.add(), Added)
 
     def follow_for_two_ages(self) -> None:
-        """Hear from a leader for as long as it takes until a snapshot is due, twice."""
+        """Follow a leader until a snapshot is due, twice."""
         for _ in range(2):
             self.coordinator.tick()
             self.clock.ms += AGE_MS
@@ -282,9 +282,7 @@ class Led:
         return known.state
 
 
-def test_a_transaction_that_times_out_during_a_hand_over_is_aborted_when_that_is_called_off() -> (
-    None
-):
+def test_a_transaction_that_expires_during_a_cancelled_transfer_is_aborted_after_it() -> None:
     led = Led()
     led.tick()
     led.node.replica.transfer(2)
@@ -296,7 +294,7 @@ def test_a_transaction_that_times_out_during_a_hand_over_is_aborted_when_that_is
     assert led.state() is State.PREPARE_ABORT
 
 
-def test_a_transaction_whose_partitions_know_during_a_hand_over_is_complete_after_it() -> None:
+def test_a_transaction_whose_markers_are_written_during_a_transfer_is_complete_after_it() -> None:
     led = Led()
     assert isinstance(led.end(), Ended)
     led.node.replica.transfer(2)
@@ -308,7 +306,7 @@ def test_a_transaction_whose_partitions_know_during_a_hand_over_is_complete_afte
     assert led.coordinator.open_count == 0
 
 
-def test_nothing_is_decided_during_a_hand_over() -> None:
+def test_nothing_is_decided_during_a_transfer() -> None:
     led = Led()
     led.node.replica.transfer(2)
     assert isinstance(led.end(), NotCoordinator)

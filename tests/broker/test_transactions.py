@@ -1,4 +1,4 @@
-"""Transactions on a whole broker: all or none, with the disk failing in between."""
+"""Transactions on a whole broker: atomic even if the disk fails in between."""
 
 import pytest
 
@@ -42,7 +42,7 @@ both_versions = pytest.mark.parametrize("is_v2", [False, True])
 
 
 class Closed:
-    """A desk at which nobody answers for the coordinator."""
+    """A desk without a coordinator."""
 
     def check(self, _: Check, checked: Checked) -> None:
         checked(NotCoordinator("it has just moved"))
@@ -59,7 +59,7 @@ def begun(house: House, name: str = "t", *, is_v2: bool = False) -> Writer:
 
 
 @both_versions
-def test_a_transaction_is_seen_in_all_partitions_once_it_is_committed(*, is_v2: bool) -> None:
+def test_a_committed_transaction_is_visible_in_all_partitions(*, is_v2: bool) -> None:
     house = House()
     writer = begun(house, is_v2=is_v2)
     assert (house.reading(0), house.reading(1)) == ([], [])
@@ -69,14 +69,14 @@ def test_a_transaction_is_seen_in_all_partitions_once_it_is_committed(*, is_v2: 
 
 
 @both_versions
-def test_b31_an_aborted_transaction_is_in_the_log_and_told_apart(*, is_v2: bool) -> None:
+def test_b31_an_aborted_transaction_is_in_the_log_and_marked_as_aborted(*, is_v2: bool) -> None:
     house = House()
     writer = begun(house, is_v2=is_v2)
     writer.end(is_commit=False)
     assert house.reading(0) == []
     first = writer.producer.producer_id
     assert house.partition().aborted(0, 2) == [(first, 0)]
-    assert house.values("orders")[0] == b"a", "who reads uncommitted records sees it"
+    assert house.values("orders")[0] == b"a", "readers of uncommitted records see it"
     if not is_v2:
         writer.add(0)
     writer.write(0, b"c")
@@ -87,7 +87,7 @@ def test_b31_an_aborted_transaction_is_in_the_log_and_told_apart(*, is_v2: bool)
 @both_versions
 @pytest.mark.parametrize("policy", list(CrashPolicy))
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_b27_what_was_decided_survives_a_crash(
+def test_b27_a_decision_survives_a_crash(
     policy: CrashPolicy, *, is_commit: bool, is_v2: bool
 ) -> None:
     house = House()
@@ -125,7 +125,7 @@ def test_b27_b28_a_crash_at_any_moment_of_the_end_leaves_all_or_none(
     assert house.partition().stable_offset == house.partition().high_watermark
 
 
-def test_b27_what_is_open_is_aborted_by_its_time_out_after_a_crash_too() -> None:
+def test_b27_an_open_transaction_times_out_after_a_crash_too() -> None:
     house = House()
     begun(house)
     house.crash(CrashPolicy.DROP_UNSYNCED)
@@ -146,7 +146,7 @@ def test_b26_a_late_batch_of_an_ended_transaction_is_refused() -> None:
     assert house.reading(0) == [b"a"]
 
 
-def test_a_batch_behind_one_that_nobody_could_check_is_no_gap() -> None:
+def test_a_batch_behind_one_that_could_not_be_checked_is_not_a_gap() -> None:
     house = House()
     writer = begun(house)
     writer.end()
@@ -160,7 +160,7 @@ def test_a_batch_behind_one_that_nobody_could_check_is_no_gap() -> None:
     assert writer.send(0, third) is COMMITTED
 
 
-def test_b26_with_v2_a_late_batch_is_of_an_old_epoch() -> None:
+def test_b26_with_v2_a_late_batch_has_a_stale_epoch() -> None:
     house = House()
     writer = begun(house, is_v2=True)
     late = transactional(1, b"late", producer=writer.producer)
@@ -190,14 +190,14 @@ class Connections:
         """Start a new producer; return the first command of its transaction."""
         command = Init(transactional_id="t", timeout_ms=60_000)
         inited = self.asked(command, connection)
-        if isinstance(inited, ConcurrentTransactions):  # what was open is aborted first
+        if isinstance(inited, ConcurrentTransactions):  # the open transaction is aborted first
             inited = self.asked(command, connection)
         assert isinstance(inited, Inited)
         self._writer.producer = inited.producer
         return self._writer.add_command(0)
 
 
-def test_b26_what_comes_late_over_an_old_connection_is_refused() -> None:
+def test_b26_a_late_request_on_an_old_connection_is_refused() -> None:
     connections = Connections()
     add = connections.init(7)
     assert isinstance(connections.asked(add, 7), Added)
@@ -218,7 +218,7 @@ def test_the_requests_after_an_init_may_use_an_older_connection() -> None:
     assert isinstance(connections.asked(add, 7), NotCoordinator)
 
 
-def test_a_partition_that_was_not_named_is_refused() -> None:
+def test_a_batch_for_a_partition_outside_the_transaction_is_refused() -> None:
     house = House()
     writer = Writer(house)
     writer.add(0)
@@ -238,7 +238,7 @@ def test_a_fenced_epoch_never_writes_again() -> None:
     assert house.reading(0) == [b"of the heir"]
 
 
-def test_batches_that_wait_for_a_check_are_appended_in_their_order() -> None:
+def test_batches_waiting_for_a_check_are_appended_in_order() -> None:
     house = House()
     writer = Writer(house, is_v2=True)
     house.holds_syncs = True
@@ -250,7 +250,7 @@ def test_batches_that_wait_for_a_check_are_appended_in_their_order() -> None:
     assert house.reading(0) == [b"0", b"1", b"2"]
 
 
-def test_a_producer_with_an_open_transaction_writes_nothing_beside_it() -> None:
+def test_a_producer_with_an_open_transaction_cannot_write_outside_it() -> None:
     house = House()
     producer_id, epoch = begun(house).producer
     plain = numbered(1, b"x", producer_id=producer_id, epoch=epoch)
@@ -258,7 +258,7 @@ def test_a_producer_with_an_open_transaction_writes_nothing_beside_it() -> None:
         house.partition().append(memoryview(plain), print)
 
 
-def test_offsets_hold_once_their_transaction_is_committed() -> None:
+def test_offsets_take_effect_once_their_transaction_is_committed() -> None:
     house = House()
     topic = house.broker.catalog.topics[OFFSETS_TOPIC]
     writer = begun(house)
@@ -293,7 +293,7 @@ def test_a_deleted_topic_does_not_keep_a_transaction_from_ending() -> None:
     assert isinstance(writer.add(0), Added)
 
 
-def test_the_aborts_are_remembered_over_a_restart_and_forgotten_with_the_log() -> None:
+def test_aborted_transactions_are_remembered_across_a_restart_and_forgotten_with_the_log() -> None:
     house = House()
     writer = begun(house)
     writer.end(is_commit=False)
@@ -320,7 +320,7 @@ def marker(producer: Producer, number: int = NO_NUMBER, term: int = 1) -> Marker
     )
 
 
-def test_a_marker_of_a_transaction_before_does_not_end_the_open_one() -> None:
+def test_a_marker_of_an_earlier_transaction_does_not_end_the_open_one() -> None:
     house = House()
     writer = begun(house)
     writer.end(is_commit=False)
@@ -333,7 +333,7 @@ def test_a_marker_of_a_transaction_before_does_not_end_the_open_one() -> None:
     assert house.reading(0) == []
 
 
-def test_a_marker_that_comes_twice_is_written_once() -> None:
+def test_a_duplicate_marker_is_written_once() -> None:
     house = House()
     writer = begun(house)
     told: list[object] = []
@@ -344,7 +344,7 @@ def test_a_marker_that_comes_twice_is_written_once() -> None:
     assert house.partition().high_watermark == 2
 
 
-def test_an_old_coordinator_and_an_old_epoch_write_no_markers() -> None:
+def test_an_old_coordinator_and_an_old_epoch_cannot_write_markers() -> None:
     house = House()
     writer = begun(house)
     partition, producer = house.partition(), writer.producer
@@ -355,7 +355,7 @@ def test_an_old_coordinator_and_an_old_epoch_write_no_markers() -> None:
         partition.end_transaction(marker(Producer(producer.producer_id, 3), term=4), print)
 
 
-def test_the_stable_offset_waits_until_the_marker_is_committed() -> None:
+def test_the_last_stable_offset_waits_until_the_marker_is_committed() -> None:
     house = House()
     writer = begun(house)
     house.holds_syncs = True
@@ -365,7 +365,7 @@ def test_the_stable_offset_waits_until_the_marker_is_committed() -> None:
     assert house.partition().stable_offset == 2
 
 
-def test_a_check_is_worthless_after_a_marker_of_its_producer() -> None:
+def test_a_marker_invalidates_earlier_checks_of_its_producer() -> None:
     guards = Guards()
     old, other = guards.begin(1), guards.begin(2)
     guards.marked(1)

@@ -1,4 +1,4 @@
-"""Random transactions of several producers, with crashes, against what each was told of its end."""
+"""Random transactions of several producers, with crashes, checked against the answers they got."""
 
 import random
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ STORIES_MAX = 25
 
 
 class Step(Enum):
-    """What a producer does next, or what is done to the broker."""
+    """The next step of a producer, or the next fault of the broker."""
 
     WRITE_0 = auto()
     WRITE_1 = auto()
@@ -28,7 +28,7 @@ class Step(Enum):
     ABORT = auto()
     COME_ANEW = auto()
     ZOMBIE = auto()
-    """The producer that was replaced last is not dead, and goes on."""
+    """The producer that was replaced last is still alive and goes on."""
     TIME_OUT = auto()
     CRASH = auto()
     CRASH_AFTER_ASKING = auto()
@@ -36,7 +36,7 @@ class Step(Enum):
 
 
 class Truth(Enum):
-    """What a producer knows of how its transaction ended."""
+    """What a producer knows about how its transaction ended."""
 
     OPEN = auto()
     COMMITTED = auto()
@@ -76,12 +76,12 @@ class Tale:
             self.close(Truth.UNKNOWN if answer is None else Truth.ABORTED)
 
     def rise(self) -> None:
-        """Write and commit as the producer that was replaced; neither may come to be."""
+        """Write and commit as the replaced producer; neither may take effect."""
         if self.zombie is None:
             return
         end = self.house.partition().high_watermark
         for sequence in (0, self.writer.sequences[0]):
-            # What looks like a repetition may be answered as one: then it is not written either.
+            # An apparent duplicate may be answered as one: it is not written either.
             self.writer.send(0, transactional(sequence, b"of a zombie", producer=self.zombie))
         assert self.house.partition().high_watermark == end
         assert isinstance(self.writer.try_to_end(self.zombie), KafkaesqueError)
@@ -124,20 +124,20 @@ def play(tales: list[Tale], house: House, step: Step, who: int) -> None:
 
 
 def check(tales: list[Tale], seen: list[bytes | None]) -> None:
-    assert len(set(seen)) == len(seen), "nothing is seen twice"
+    assert len(set(seen)) == len(seen), "no record is read twice"
     assert b"of a zombie" not in seen
     for tale in tales:
         for values, truth in zip(tale.values, tale.truths, strict=True):
             found = [value in seen for value in values]
-            assert all(found) or not any(found), "a transaction is seen wholly or not at all"
+            assert all(found) or not any(found), "a transaction is visible completely or not at all"
             if values and truth is Truth.COMMITTED:
-                assert all(found), "what was committed is seen"
+                assert all(found), "a committed transaction is visible"
             if truth is Truth.ABORTED:
-                assert not any(found), "what was aborted is not seen"
+                assert not any(found), "an aborted transaction is not visible"
 
 
 def tell(steps: Sequence[tuple[Step, int]]) -> None:
-    """Play a story to its end, and check what is seen of it."""
+    """Play a story to its end, and check what readers see."""
     house = House()
     tales = [Tale(house, f"t{who}", is_v2=who > 0) for who in range(WRITERS)]
     for step, who in steps:
@@ -146,13 +146,15 @@ def tell(steps: Sequence[tuple[Step, int]]) -> None:
             partition = house.partition(index)
             assert partition.stable_offset <= partition.high_watermark
         seen = set(house.reading(0) + house.reading(1))
-        assert not any(seen.intersection(tale.values[-1]) for tale in tales), "it is open"
+        assert not any(seen.intersection(tale.values[-1]) for tale in tales), (
+            "the transaction is open"
+        )
     house.tick()
     house.clock.ms += TIMEOUT_MS
     house.tick(3)
     for index in (0, 1):
         partition = house.partition(index)
-        assert partition.stable_offset == partition.high_watermark, "nothing stays undecided"
+        assert partition.stable_offset == partition.high_watermark, "no transaction stays undecided"
     for tale in tales:
         tale.truths[-1] = Truth.ABORTED if tale.truths[-1] is Truth.OPEN else tale.truths[-1]
     check(tales, house.reading(0) + house.reading(1))
@@ -160,7 +162,9 @@ def tell(steps: Sequence[tuple[Step, int]]) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(Step), st.integers(0, WRITERS - 1)), max_size=40))
-def test_every_transaction_is_seen_wholly_or_not_at_all(steps: list[tuple[Step, int]]) -> None:
+def test_every_transaction_is_visible_completely_or_not_at_all(
+    steps: list[tuple[Step, int]],
+) -> None:
     tell(steps)
 
 
@@ -174,4 +178,4 @@ def test_a_planted_bug_is_noticed(mutant: Mutant) -> None:
                 tell(steps)
             except (AssertionError, IndexError, KeyError):
                 return
-    pytest.fail(f"nobody noticed in {STORIES_MAX} stories: {mutant.name}")
+    pytest.fail(f"not noticed in {STORIES_MAX} stories: {mutant.name}")

@@ -1,6 +1,6 @@
-"""Damage that nobody knew of, met where the leader reads its log for a follower.
+"""Undetected damage that the leader meets when it reads its log for a follower.
 
-What was decided holds all the same: the core is left as it was meant, the others get what is new,
+Decisions still hold: the core's state stays as intended, the other followers get what is new,
 and the damage is noted.
 """
 
@@ -19,13 +19,13 @@ from tests.broker.test_damage import COUNT, HARMS, filled, read_all
 pytestmark = pytest.mark.complains("damage_found partition=orders offset=*")
 
 NEW = 4
-"""A broker that is to hold the partition, too."""
+"""A broker that will host the partition, too."""
 
 UNSEEN = "a bit in the records"
 
 
 def with_damage(*, alone: bool) -> PartitionNode:
-    """A leader in whose second segment a bit has changed since it was elected."""
+    """A leader in whose second segment a bit has flipped since its election."""
     node = filled(alone=alone)
     HARMS[UNSEEN](node)
     return node
@@ -54,12 +54,12 @@ def refuses_all(node: PartitionNode) -> None:
 
 
 def sent_up_to(node: PartitionNode) -> int:
-    """What of the log the learner was sent."""
+    """How much of the log the learner was sent."""
     appends = [m for m in node.sent if isinstance(m, AppendRequest) and m.target == NEW]
     return max((entry.end for m in appends for entry in m.entries), default=0)
 
 
-def test_a_change_of_voters_that_meets_damage_holds_and_the_leader_leads_no_more() -> None:
+def test_a_change_of_voters_that_meets_damage_holds_and_the_leader_steps_down() -> None:
     node = with_damage(alone=False)
     raft = node.replica.raft
     end = raft.end
@@ -73,7 +73,7 @@ def test_a_change_of_voters_that_meets_damage_holds_and_the_leader_leads_no_more
     assert raft.role is Role.FOLLOWER
 
 
-def test_a_batch_that_is_appended_while_a_learner_cannot_be_served_goes_to_the_others() -> None:
+def test_a_batch_appended_while_a_learner_cannot_be_served_still_goes_to_the_others() -> None:
     node = filled(alone=False)
     leadership = node.replica.raft.leadership
     assert leadership is not None
@@ -94,7 +94,7 @@ def test_a_batch_that_is_appended_while_a_learner_cannot_be_served_goes_to_the_o
     node.accepts(2, node.replica.raft.end)
 
 
-def test_the_only_copy_fills_another_up_to_what_it_lost_and_goes_on() -> None:
+def test_the_only_copy_fills_another_up_to_its_damage_and_carries_on() -> None:
     node = with_damage(alone=True)
     outcomes = add_learner(node)
     assert outcomes == [Outcome.COMMITTED]
@@ -103,7 +103,9 @@ def test_the_only_copy_fills_another_up_to_what_it_lost_and_goes_on() -> None:
         answers(node, sent_up_to(node))
     (damage,) = node.replica.damage.found
     log = node.replica.log
-    assert log.offset_at(sent_up_to(node)) == damage.offset, "all before it, and no more"
+    assert log.offset_at(sent_up_to(node)) == damage.offset, (
+        "everything before the damage, and no more"
+    )
     assert node.replica.is_serving
     assert node.send(build(b"%d" % COUNT))[1] == [Outcome.COMMITTED]
     node.tick(100)
@@ -112,7 +114,7 @@ def test_the_only_copy_fills_another_up_to_what_it_lost_and_goes_on() -> None:
     assert read_all(node, behind)[-1] == COUNT
 
 
-def test_a_learner_that_cannot_be_served_is_tried_again_when_it_answers() -> None:
+def test_a_learner_that_could_not_be_served_is_tried_again_when_it_answers() -> None:
     node = with_damage(alone=True)
     add_learner(node)
     refuses_all(node)
@@ -122,14 +124,14 @@ def test_a_learner_that_cannot_be_served_is_tried_again_when_it_answers() -> Non
     log, path = node.replica.log, node.segment(1)
     segment, _ = log.segments.span(node.replica.damage.found[0].offset)
     assert segment.path == path
-    HARMS[UNSEEN](node)  # the bit is what it was
+    HARMS[UNSEEN](node)  # the bit has its old value again
     answers(node, reached)
     for _ in range(50):
         answers(node, sent_up_to(node))
     assert sent_up_to(node) == node.replica.raft.end
 
 
-def test_a_sector_that_cannot_be_read_ends_no_tick_and_no_append() -> None:
+def test_an_unreadable_sector_ends_neither_the_tick_nor_the_append() -> None:
     node = filled(alone=True)
     file = node.disk.open(node.segment(1))
     size = file.size()
@@ -148,7 +150,7 @@ def test_a_sector_that_cannot_be_read_ends_no_tick_and_no_append() -> None:
 
 
 @pytest.mark.parametrize("place", [3, 16, 26], ids=["base offset", "magic", "last offset delta"])
-def test_a_follower_that_cannot_find_where_to_cut_stops_and_keeps_all_that_it_has(
+def test_a_follower_that_cannot_find_where_to_cut_stops_and_keeps_its_log(
     place: int,
 ) -> None:
     node = Node(THREE)
@@ -167,7 +169,7 @@ def test_a_follower_that_cannot_find_where_to_cut_stops_and_keeps_all_that_it_ha
     assert {*node.disk.list(GROUP)} == {*names, "damage"}
     assert node.replica.log.segments.end_offset == 6
     known = node.store.journal.groups[GROUP].marks
-    assert known.term_at(6) == 1, "the mark of what was to follow the cut is not noted"
+    assert known.term_at(6) == 1, "the mark that was to follow the cut is not recorded"
     node.tick(30)
     node.step(append(2, 4, Entry(4, 5, 2, TermOpened()), prev_term=1, commit=5))
     node.sync()

@@ -1,4 +1,4 @@
-"""Groups that lost most of their voters go on by force, with all that this broker has."""
+"""Groups that lost most of their voters are forced to carry on with what this broker has."""
 
 import pytest
 from hypothesis import given
@@ -30,12 +30,12 @@ def test_a_majority_needs_no_force() -> None:
     assert forced_voters(Voters(voters=(1, 2, 3)), 1, {3}) is None
 
 
-def test_a_broker_that_is_no_member_has_nothing_to_go_on_with() -> None:
+def test_a_broker_that_is_not_a_member_has_nothing_to_carry_on_with() -> None:
     assert forced_voters(Voters(voters=(1,)), 2, {1}) is None
 
 
 @given(nodes, nodes, nodes)
-def test_force_is_used_exactly_where_no_majority_is_left(
+def test_force_is_used_only_where_no_majority_is_left(
     voters: set[int], learners: set[int], lost: set[int]
 ) -> None:
     now = Voters(voters=tuple(sorted(voters)), learners=tuple(sorted(learners - voters)))
@@ -50,7 +50,7 @@ def test_force_is_used_exactly_where_no_majority_is_left(
 
 
 @pytest.mark.parametrize("lost", [1, 2])
-def test_one_of_two_brokers_goes_on_with_everything_when_the_other_is_lost(lost: int) -> None:
+def test_one_of_two_brokers_carries_on_with_everything_when_the_other_is_lost(lost: int) -> None:
     world = BrokerWorld(1, BrokerSettings(brokers=2, voters=1))
     wait(world, lambda: len(world.able()) == 2)
     assert create(world, 1, "orders", partitions=2) is None
@@ -80,8 +80,8 @@ def test_one_of_two_brokers_goes_on_with_everything_when_the_other_is_lost(lost:
     assert not failures
 
 
-def test_a_copy_whose_end_is_damaged_is_not_forced_and_stays_as_it_is() -> None:
-    """It was once emptied, and the empty log became the group."""
+def test_a_copy_with_a_damaged_end_is_not_forced_and_stays_as_it_is() -> None:
+    """Such a copy was emptied once, and the empty log became the group."""
     world = BrokerWorld(1, BrokerSettings(brokers=3, voters=3))
     wait(world, lambda: len(world.able()) == 3)
     assert create(world, 1, "orders") is None

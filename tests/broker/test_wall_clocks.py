@@ -1,4 +1,4 @@
-"""Clocks that are wrong: what is young stays, whatever they say."""
+"""Wrong clocks: young records are kept, whatever the clocks say."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def an_hour_kept(*, others: int = 0) -> House:
 
 
 def tell(house: House, node: NodeId, *, ahead_ms: int) -> None:
-    """Let another broker tell its time."""
+    """Receive another broker's time."""
     wall_ms = house.clock.ms + ahead_ms
     house.clocks.receive(ClockTold(source=node, target=1, wall_ms=wall_ms))
 
@@ -47,7 +47,7 @@ def test_a_clock_that_jumps_ahead_deletes_nothing() -> None:
     "clock_in_doubt node=1: the wall clock *",
     "clock_believed node=1: deletion by age resumes",
 )
-def test_a_jump_that_nobody_can_contradict_is_believed_in_the_end() -> None:
+def test_a_jump_that_no_other_clock_can_contradict_is_eventually_believed() -> None:
     house = an_hour_kept()
     house.clock.ahead_ms = 50 * HOUR_MS
     house.pass_time(house.config.clock_pause_ms - 60_000)
@@ -59,10 +59,10 @@ def test_a_jump_that_nobody_can_contradict_is_believed_in_the_end() -> None:
     "clock_in_doubt node=1: the wall clock *",
     "clock_believed node=1: deletion by age resumes",
 )
-def test_a_broker_whose_time_most_others_do_not_have_deletes_nothing_by_age() -> None:
+def test_a_broker_whose_time_differs_from_the_majority_deletes_nothing_by_age() -> None:
     house = House(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
     house.others = {2, 3}
-    house.clock.ahead_ms = 2 * HOUR_MS  # from the start: no jump to be seen
+    house.clock.ahead_ms = 2 * HOUR_MS  # from the start, so there is no jump to see
     house.open()
     house.fill(at_ms=house.clock.ms)
     for _ in range(200):
@@ -82,7 +82,7 @@ def test_a_broker_of_a_cluster_waits_for_the_time_of_a_majority() -> None:
     tell(house, 2, ahead_ms=0)
     house.tick()
     assert house.clocks.doubt is Doubt.UNHEARD
-    tell(house, 9, ahead_ms=0)  # who is no broker of this cluster
+    tell(house, 9, ahead_ms=0)  # not a broker of this cluster
     house.tick()
     assert house.clocks.doubt is Doubt.UNHEARD
     tell(house, 3, ahead_ms=0)
@@ -96,7 +96,7 @@ def test_a_broker_of_a_cluster_waits_for_the_time_of_a_majority() -> None:
     "clock_in_doubt node=1: the wall clock *",
     "clock_believed node=1: deletion by age resumes",
 )
-def test_what_others_told_before_a_jump_does_not_confirm_it() -> None:
+def test_times_received_before_a_jump_do_not_confirm_it() -> None:
     house = an_hour_kept(others=2)
     tell(house, 2, ahead_ms=0)
     tell(house, 3, ahead_ms=0)
@@ -105,7 +105,7 @@ def test_what_others_told_before_a_jump_does_not_confirm_it() -> None:
     house.clock.ahead_ms = 2 * HOUR_MS
     house.tick(100)
     assert (house.clocks.doubt, len(house.offsets())) == (Doubt.STEPPED, 30)
-    tell(house, 2, ahead_ms=2 * HOUR_MS)  # as after a suspended machine wakes up
+    tell(house, 2, ahead_ms=2 * HOUR_MS)  # like a suspended machine that wakes up
     house.tick()
     assert house.clocks.is_sound
 
@@ -114,7 +114,7 @@ def test_what_others_told_before_a_jump_does_not_confirm_it() -> None:
     "clock_in_doubt node=1: the wall clock *",
     "clock_believed node=1: deletion by age resumes",
 )
-def test_size_limits_hold_whatever_the_clock_says() -> None:
+def test_size_limits_apply_whatever_the_clock_says() -> None:
     house = a_house(TopicSettings(segment_bytes=1024, retention_bytes=5_000, retention_ms=HOUR_MS))
     house.tick()
     house.clock.ahead_ms = 2 * HOUR_MS
@@ -130,7 +130,7 @@ def test_size_limits_hold_whatever_the_clock_says() -> None:
     "clock_in_doubt node=1: the wall clock *",
     "clock_believed node=1: deletion by age resumes",
 )
-def test_nothing_young_is_compacted_while_the_clock_is_in_doubt() -> None:
+def test_young_records_are_not_compacted_while_the_clock_is_in_doubt() -> None:
     house = a_house(
         TopicSettings(
             cleanup_policy=CleanupPolicy.COMPACT,
@@ -147,7 +147,7 @@ def test_nothing_young_is_compacted_while_the_clock_is_in_doubt() -> None:
 
 
 @pytest.mark.complains("clock_in_doubt node=1: the wall clock *")
-def test_a_contradicted_clock_is_as_far_off_as_those_who_contradict_it_say() -> None:
+def test_a_contradicted_clock_is_off_by_what_the_others_say() -> None:
     house = an_hour_kept(others=4)
     tell(house, 2, ahead_ms=0)
     tell(house, 3, ahead_ms=2 * HOUR_MS)
@@ -156,7 +156,7 @@ def test_a_contradicted_clock_is_as_far_off_as_those_who_contradict_it_say() -> 
     assert abs(house.clocks.ahead_ms + 2 * HOUR_MS) < house.config.clock_apart_ms_max
 
 
-def test_a_jump_right_after_the_look_at_the_clock_deletes_nothing() -> None:
+def test_a_jump_right_after_the_clock_was_checked_deletes_nothing() -> None:
     house = an_hour_kept()
     house.run_until(lambda: house.clocks.is_sound)
     for _ in range(100):
@@ -181,7 +181,7 @@ def kept_for_ten_minutes(timestamp_type: TimestampType = TimestampType.CREATE_TI
 
 
 def live(house: House, ms: int) -> None:
-    """Let time pass while the other brokers, whose time is right, are heard from."""
+    """Let time pass while the other brokers report the correct time."""
     until_ms = house.clock.ms + ms
     while house.clock.ms < until_ms:
         for node in house.others:
@@ -190,7 +190,7 @@ def live(house: House, ms: int) -> None:
 
 
 def stamped_an_hour_behind(house: House) -> None:
-    """Let a clock that is an hour behind stamp records, and then be set right."""
+    """Stamp records with a clock that is an hour behind, and then set it right."""
     house.clock.ahead_ms = -HOUR_MS
     live(house, 4_000)
     house.fill(at_ms=house.clock.now_ms())
@@ -203,7 +203,7 @@ def stamped_an_hour_behind(house: House) -> None:
     "clock_in_doubt node=1: the wall clock *",
     "clock_believed node=1: deletion by age resumes",
 )
-def test_what_a_clock_stamped_while_it_was_behind_is_kept_when_it_is_set_right() -> None:
+def test_records_stamped_by_a_slow_clock_are_kept_when_it_is_set_right() -> None:
     house = kept_for_ten_minutes()
     stamped_an_hour_behind(house)
     live(house, 8 * 60_000)
@@ -217,7 +217,7 @@ def test_what_a_clock_stamped_while_it_was_behind_is_kept_when_it_is_set_right()
     "clock_in_doubt node=1: the wall clock *",
     "clock_believed node=1: deletion by age resumes",
 )
-def test_what_comes_after_a_clock_was_set_right_is_kept_no_longer_than_promised() -> None:
+def test_records_written_after_the_clock_was_set_right_are_kept_no_longer_than_promised() -> None:
     house = kept_for_ten_minutes()
     stamped_an_hour_behind(house)
     live(house, 4_000)
@@ -226,7 +226,7 @@ def test_what_comes_after_a_clock_was_set_right_is_kept_no_longer_than_promised(
     assert house.offsets() == []
 
 
-def test_what_the_clock_of_another_leader_stamped_is_as_old_as_its_file() -> None:
+def test_records_stamped_by_another_leaders_clock_are_as_old_as_their_file() -> None:
     house = kept_for_ten_minutes(TimestampType.LOG_APPEND_TIME)
     house.fill(at_ms=house.clock.ms - HOUR_MS)
     live(house, 9 * 60_000)
@@ -235,7 +235,7 @@ def test_what_the_clock_of_another_leader_stamped_is_as_old_as_its_file() -> Non
     assert house.offsets() == []
 
 
-def test_old_records_that_a_producer_brings_go_at_once() -> None:
+def test_old_records_that_a_producer_sends_are_deleted_at_once() -> None:
     house = kept_for_ten_minutes()
     house.fill(at_ms=house.clock.ms - HOUR_MS)
     live(house, 60_000)
@@ -259,7 +259,7 @@ def test_a_clock_set_back_and_then_too_far_ahead_makes_nothing_older() -> None:
     assert ages.of(stamp_ms) <= house.clock.ms - stamp_ms
 
 
-def test_a_jump_back_undoes_the_leaps_before_it() -> None:
+def test_a_jump_back_cancels_earlier_jumps_ahead() -> None:
     leaps = with_jump(with_jump((), 1_000, 50), 2_000, 100)
     assert leaps == (Leap(1_000, 50), Leap(2_000, 100))
     assert with_jump(leaps, 3_000, -30) == (Leap(1_000, 50), Leap(2_000, 70))
@@ -267,7 +267,7 @@ def test_a_jump_back_undoes_the_leaps_before_it() -> None:
     assert with_jump(leaps, 3_000, -1_000) == ()
 
 
-def test_of_many_leaps_the_oldest_count_together() -> None:
+def test_of_many_jumps_the_oldest_are_merged() -> None:
     leaps: tuple[Leap, ...] = ()
     for number in range(LEAPS_MAX + 20):
         leaps = with_jump(leaps, number, 10)

@@ -3,7 +3,7 @@
 from kafkaesque.broker.replication.watermark import Copies, Outcome, Watermark
 
 
-def test_those_whose_entries_are_committed_are_told_in_order() -> None:
+def test_waiters_are_notified_in_order_when_their_entries_are_committed() -> None:
     told: list[tuple[str, Outcome]] = []
     watermark = Watermark()
     watermark.wait(2, lambda outcome: told.append(("a", outcome)))
@@ -21,7 +21,7 @@ def test_half_a_batch_is_not_enough() -> None:
     assert told == []
 
 
-def test_when_leadership_is_lost_the_rest_is_told_that_nobody_knows() -> None:
+def test_when_leadership_is_lost_the_other_waiters_learn_that_the_outcome_is_unknown() -> None:
     told: list[Outcome] = []
     watermark = Watermark()
     watermark.wait(1, told.append)
@@ -31,7 +31,7 @@ def test_when_leadership_is_lost_the_rest_is_told_that_nobody_knows() -> None:
     assert told == [Outcome.COMMITTED, Outcome.UNKNOWN]
 
 
-def test_everyone_is_told_once() -> None:
+def test_each_waiter_is_notified_once() -> None:
     told: list[Outcome] = []
     watermark = Watermark()
     watermark.wait(1, told.append)
@@ -41,7 +41,7 @@ def test_everyone_is_told_once() -> None:
     assert told == [Outcome.UNKNOWN]
 
 
-def test_one_who_is_told_may_wait_again_at_once() -> None:
+def test_a_notified_waiter_may_wait_again_at_once() -> None:
     told: list[Outcome] = []
     watermark = Watermark()
 
@@ -57,7 +57,7 @@ def test_one_who_is_told_may_wait_again_at_once() -> None:
     assert told == [Outcome.UNKNOWN, Outcome.COMMITTED]
 
 
-def test_copies_are_told_of_when_it_is_committed_and_as_many_hold_it_as_were_asked_for() -> None:
+def test_waiters_for_copies_are_notified_when_committed_and_on_enough_replicas() -> None:
     told: list[Outcome] = []
     copies = Copies()
     copies.wait(5, 3, told.append)
@@ -70,9 +70,7 @@ def test_copies_are_told_of_when_it_is_committed_and_as_many_hold_it_as_were_ask
     assert told == [Outcome.COMMITTED]
 
 
-def test_those_who_ask_for_more_copies_than_there_are_in_sync_are_told_and_the_others_wait() -> (
-    None
-):
+def test_waiters_for_more_copies_than_are_in_sync_are_refused_and_others_keep_waiting() -> None:
     told: list[tuple[str, Outcome]] = []
     copies = Copies()
     copies.wait(1, 3, lambda outcome: told.append(("three", outcome)))

@@ -59,7 +59,7 @@ class House(BrokerNode):
         self.coordinate()
 
     def coordinate(self) -> None:
-        """Have the internal topics made."""
+        """Create the internal topics."""
         errors: list[KafkaesqueError | None] = []
         self.broker.coordinators.when_ready(errors.append)
         self.broker.transactions.coordinators.when_ready(errors.append)
@@ -73,7 +73,7 @@ class House(BrokerNode):
         return self.broker.partition("orders", index)
 
     def reading(self, index: int = 0) -> list[bytes | None]:
-        """Return what a consumer of committed records sees of a partition, as clients filter it."""
+        """Return what a consumer of committed records sees, after the filtering of clients."""
         partition = self.partition(index)
         stable = partition.stable_offset
         found: list[bytes | None] = []
@@ -96,7 +96,7 @@ class House(BrokerNode):
 
 
 class Writer:
-    """A producer with a transactional id; it numbers its batches as clients do."""
+    """A producer with a transactional id; it numbers its batches like clients do."""
 
     def __init__(self, house: House, name: str = "t", *, is_v2: bool = False) -> None:
         self.house = house
@@ -113,7 +113,7 @@ class Writer:
         return answer.producer
 
     def add(self, *indexes: int) -> Answer | None:
-        """Name partitions of the transaction; a producer of v2 need not."""
+        """Add partitions to the transaction; a producer of v2 need not."""
         places = tuple(self.house.place(index) for index in indexes)
         return self.add_places(*places)
 
@@ -122,12 +122,12 @@ class Writer:
         return self._ask(add)
 
     def add_command(self, index: int) -> Add:
-        """Return what adds a partition, for tests that ask by themselves."""
+        """Return the command that adds a partition, for tests that send it themselves."""
         places = (self.house.place(index),)
         return Add(transactional_id=self.name, producer=self.producer, places=places)
 
     def write(self, index: int, *values: bytes, sequence: int | None = None) -> object:
-        """Send a batch; returns how it ended: an outcome, an error, or None while it waits."""
+        """Send a batch; returns its outcome or error, or None while it waits."""
         at = self.sequences[index] if sequence is None else sequence
         result = self.send(index, transactional(at, *values, producer=self.producer))
         if sequence is None and not isinstance(result, KafkaesqueError):
@@ -175,7 +175,7 @@ class Writer:
         return self._ask(command)
 
     def commit_offset(self, group: str, offset: int) -> object:
-        """Commit where a group is in partition 0 of the topic; returns the answer or an error."""
+        """Commit a group's position in partition 0 of the topic; returns the answer or an error."""
         broker = self.house.broker
         topic = broker.catalog.topics[OFFSETS_TOPIC]
         place = topic.topic_id, partition_of(group, topic.partitions)
@@ -212,7 +212,7 @@ class Writer:
 
 
 def fetched(house: House, group: str) -> Fetched:
-    """Return where a group is."""
+    """Return a group's position."""
     answers: list[GroupAnswer] = []
     house.broker.coordinators.of(group).ask(FetchOffsets(group=group), answers.append)
     house.after_event()

@@ -1,7 +1,7 @@
 """`make chaos`: plays every scenario that this machine allows, and prints the table.
 
-With `--mutant` a known bug is planted in the brokers, and each scenario is played until the loss of
-what was acknowledged or committed is found: that ends well, and not to find it does not.
+With `--mutant` a known bug is planted in the brokers, and each scenario is repeated until the loss
+of acknowledged or committed records is found: finding it is success, not finding it is failure.
 """
 
 import argparse
@@ -23,7 +23,7 @@ RUNS_MAX = 10
 
 
 def play(one: Scenario, keep: Path | None) -> Row | str:
-    """Play one scenario; what failed is printed, and its files are kept."""
+    """Play one scenario; print what failed, and keep its files."""
     if one.hindrance:
         return f"not played: {one.hindrance}"
     folder = Path(tempfile.mkdtemp(prefix="kafkaesque-chaos-", dir=keep))
@@ -40,7 +40,7 @@ def play(one: Scenario, keep: Path | None) -> Row | str:
 
 
 def hunt(one: Scenario, mutant: str, runs: int, keep: Path | None) -> bool:
-    """Play one scenario with a bug planted until a loss is found; return whether it was."""
+    """Play one scenario with a planted bug until a loss is found; return whether it was."""
     planted = replace(one, setting=replace(one.setting, mutant=mutant))
     for run in range(1, runs + 1):
         row = play(planted, keep)
@@ -53,7 +53,7 @@ def hunt(one: Scenario, mutant: str, runs: int, keep: Path | None) -> bool:
 
 
 def _end(number: int, frame: object) -> None:
-    """Let a run that is told to end clear away its brokers, mounts and namespaces."""
+    """Clean up brokers, mounts and namespaces when a run is terminated."""
     sys.exit(128 + number)
 
 
@@ -83,7 +83,7 @@ def main() -> int:
 
 
 def is_good(one: Scenario, row: Row | str) -> bool:
-    """Whether nothing was found, in enough; what could not be played says nothing."""
+    """Whether the run did enough and has no findings; a skipped scenario counts neither way."""
     if isinstance(row, str):
         return row.startswith("not played")
     return row.verdict.is_clean and not one.shortfalls(row)

@@ -1,4 +1,4 @@
-"""What happens to one broker alone: it may be away for a while, and forgets nothing."""
+"""Faults of a single broker: it may be away for a while, but it loses nothing."""
 
 from tests.chaos.disks import PoweredDisk, SmallDisk
 from tests.chaos.faults import SYNCS, failing_calls
@@ -9,7 +9,7 @@ ROUNDS = 3
 
 
 @scenario("B3", "B11", "B21", is_short=True)
-def a_broker_alone_is_killed_again_and_again(stage: Stage) -> None:
+def a_single_broker_is_killed_again_and_again(stage: Stage) -> None:
     for _ in range(ROUNDS):
         stage.work(0.5)
         stage.kill(1)
@@ -18,7 +18,7 @@ def a_broker_alone_is_killed_again_and_again(stage: Stage) -> None:
 
 
 @scenario("B24", "B40", setting=Setting(roles=("confluent-slow", *Setting().roles)))
-def a_broker_alone_stands_still(stage: Stage) -> None:
+def a_single_broker_is_paused(stage: Stage) -> None:
     for seconds in (1, 3):
         stage.pause(1)
         stage.work(seconds)
@@ -32,7 +32,7 @@ def a_broker_alone_stands_still(stage: Stage) -> None:
     needs=("mkfs.ext4", "losetup"),
     is_short=True,
 )
-def a_broker_alone_loses_its_power(stage: Stage) -> None:
+def a_single_broker_loses_power(stage: Stage) -> None:
     for _ in range(ROUNDS):
         stage.work(0.5)
         stage.lose_power(1)
@@ -41,15 +41,15 @@ def a_broker_alone_loses_its_power(stage: Stage) -> None:
 
 
 @scenario("B4", setting=Setting(disk=PoweredDisk), needs=("mkfs.ext4", "losetup", "strace"))
-def a_sync_fails_on_a_broker_alone(stage: Stage) -> None:
-    """It must end by itself: what a failed sync left behind cannot be known while it runs."""
+def a_sync_fails_on_a_single_broker(stage: Stage) -> None:
+    """The broker must stop: while it runs, it cannot know what a failed sync left on the disk."""
     broker = stage.brokers[1]
     for _ in range(ROUNDS):
         stage.work(0.5)
         with failing_calls(broker.pid, SYNCS, "EIO"):
             stage.count("sync")
             code = broker.wait()
-        assert code != 0, "a broker whose disk failed must not say that all is well"
+        assert code != 0, "a broker whose disk failed must not exit successfully"
         stage.start(1)
         stage.wait_for_progress()
 
@@ -61,7 +61,7 @@ def a_sync_fails_on_a_broker_alone(stage: Stage) -> None:
     is_short=True,
     complains=("disk_full folder=* free_bytes=*",),
 )
-def the_disk_of_a_broker_alone_is_full(stage: Stage) -> None:
+def the_disk_of_a_single_broker_is_full(stage: Stage) -> None:
     disk = stage.disk(1, SmallDisk)
     for _ in range(2):
         stage.count("full")
@@ -73,7 +73,7 @@ def the_disk_of_a_broker_alone_is_full(stage: Stage) -> None:
 
 
 @scenario("B37", "B11", setting=Setting(disk=SmallDisk), needs=("mount",))
-def a_broker_alone_is_killed_while_its_disk_is_full(stage: Stage) -> None:
+def a_single_broker_is_killed_while_its_disk_is_full(stage: Stage) -> None:
     disk = stage.disk(1, SmallDisk)
     stage.count("full")
     disk.fill()

@@ -1,4 +1,4 @@
-"""Answers that get lost: what transactions write is there, and their clients do not learn it."""
+"""Lost answers: transactional writes are executed, and their clients do not learn it."""
 
 import random
 from pathlib import Path
@@ -11,11 +11,11 @@ from tests.chaos.ways import Ways
 from tests.lost_answers import LostAnswers
 
 LOST = 0.15
-"""How many answers to what is written in transactions get lost."""
+"""How many answers to transactional writes get lost."""
 
 
 class LossyAnswers(Ways):
-    """Each broker stands behind a proxy that breaks connections just before some answers."""
+    """Each broker is behind a proxy that breaks connections just before some answers."""
 
     def __init__(self, brokers: int) -> None:
         super().__init__(brokers)
@@ -25,7 +25,7 @@ class LossyAnswers(Ways):
 
     @property
     def lost(self) -> int:
-        """How many answers got lost so far."""
+        """How many answers have been lost so far."""
         return sum(one.count for one in self._proxies)
 
     def __enter__(self) -> "LossyAnswers":
@@ -41,7 +41,7 @@ class LossyAnswers(Ways):
             one.__exit__(kind, error, traceback)
 
     def place(self, node: int, data: Path, secret: Path) -> Place:
-        """Return where a broker is to live, behind a new proxy."""
+        """Return where a broker will run, behind a new proxy."""
         proxy = LostAnswers(lambda: self._chance.random() < LOST, of=TRANSACTIONS.encode())
         proxy.__enter__()
         self._proxies.append(proxy)
@@ -51,12 +51,12 @@ class LossyAnswers(Ways):
         return Place(data=data, port=proxy.target_port, advertised=proxy.bootstrap)
 
     def cut_one_way(self, sender: int, receiver: int) -> None:
-        """Raise: here answers get lost, and no way is cut."""
-        raise NotImplementedError("a stage of lost answers has no ways to cut")
+        """Raise: this network loses answers and makes no cuts."""
+        raise NotImplementedError("a network that loses answers cannot be cut")
 
     def narrow(self, megabits: int) -> None:
-        """Raise: as above."""
-        raise NotImplementedError("a stage of lost answers has no ways to narrow")
+        """Raise: this network does not limit bandwidth."""
+        raise NotImplementedError("a network that loses answers cannot limit bandwidth")
 
     def heal(self) -> None:
         """Do nothing: answers get lost until the end."""

@@ -1,6 +1,6 @@
-"""Three brokers lose each other: the network is cut, in both directions or in one.
+"""Three brokers are cut off from each other, in both directions or in one.
 
-It is made of network namespaces where root plays, and of proxies elsewhere.
+The network consists of network namespaces when run as root, and of proxies otherwise.
 """
 
 import random
@@ -22,8 +22,8 @@ def the_leader_of_three_is_cut_off_from_the_others(stage: Stage) -> None:
 
 
 @scenario("B18", "B19", "B22", "B23", setting=NETWORK)
-def leaders_of_three_are_cut_off_from_everybody(stage: Stage) -> None:
-    """Clients with default settings wait up to a minute for an answer that will never come."""
+def leaders_of_three_are_cut_off_from_brokers_and_clients(stage: Stage) -> None:
+    """Clients with default settings wait up to a minute for an answer that never comes."""
     for round in range(ROUNDS):
         stage.isolate(stage.leader(round), also_from_clients=True)
         stage.work(5)
@@ -32,7 +32,7 @@ def leaders_of_three_are_cut_off_from_everybody(stage: Stage) -> None:
 
 
 @scenario("B17", "B24", setting=NETWORK)
-def the_leader_of_three_is_heard_by_nobody(stage: Stage) -> None:
+def the_leader_of_three_receives_but_cannot_send(stage: Stage) -> None:
     for _ in range(ROUNDS):
         leader = stage.leader()
         stage.silence(leader, *(node for node in stage.brokers if node != leader))
@@ -42,7 +42,7 @@ def the_leader_of_three_is_heard_by_nobody(stage: Stage) -> None:
 
 
 @scenario("B17", "B24", setting=NETWORK)
-def the_leader_of_three_hears_nobody(stage: Stage) -> None:
+def the_leader_of_three_sends_but_cannot_receive(stage: Stage) -> None:
     for _ in range(ROUNDS):
         leader = stage.leader()
         for node in stage.brokers:
@@ -55,7 +55,7 @@ def the_leader_of_three_hears_nobody(stage: Stage) -> None:
 
 @scenario("B24", setting=NETWORK)
 def two_of_three_cannot_reach_each_other(stage: Stage) -> None:
-    """The third reaches both; whoever leads, there must be no end of elections."""
+    """The third reaches both; whichever broker leads, elections must end."""
     for one, other in ((1, 2), (2, 3), (1, 3)):
         stage.split((one,), (other,))
         stage.wait_for_progress()
@@ -64,7 +64,7 @@ def two_of_three_cannot_reach_each_other(stage: Stage) -> None:
 
 
 @scenario("B18", "B24", setting=NETWORK)
-def nobody_of_three_reaches_another(stage: Stage) -> None:
+def none_of_three_can_reach_another(stage: Stage) -> None:
     for _ in range(ROUNDS):
         stage.split((1,), (2,), (3,))
         stage.work(4)
@@ -78,7 +78,7 @@ def nobody_of_three_reaches_another(stage: Stage) -> None:
     "B18",
     setting=Setting(brokers=5, has_network=True),
 )
-def five_fall_into_two_and_three(stage: Stage) -> None:
+def five_are_split_into_two_and_three(stage: Stage) -> None:
     for few in ((1, 2), (4, 5), (2, 3)):
         many = tuple(node for node in stage.brokers if node not in few)
         stage.split(few, many)
@@ -88,7 +88,7 @@ def five_fall_into_two_and_three(stage: Stage) -> None:
 
 
 @scenario("B15", "B18", "B19", "B21", "B22", "B24", setting=NETWORK)
-def cuts_kills_and_pauses_come_as_chance_wants(stage: Stage) -> None:
+def cuts_kills_and_pauses_come_at_random(stage: Stage) -> None:
     chance = random.Random(STORM_SEED)
     for _ in range(5 * ROUNDS):
         node, other = chance.sample(list(stage.brokers), 2)

@@ -1,4 +1,4 @@
-"""Asks a cluster from inside its network: `python -m tests.chaos.asking BOOTSTRAP WORD`."""
+"""Sends requests to a cluster from inside its network: `tests.chaos.asking BOOTSTRAP WORD`."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -20,14 +20,14 @@ _LOOK_SECONDS = 0.1
 
 
 def create(admin: AdminClient, topic: str, partitions: str, replicas: str, *settings: str) -> None:
-    """Make a topic of the run."""
+    """Create a topic of the run."""
     config = dict(setting.split("=") for setting in settings)
     wanted = NewTopic(topic, int(partitions), int(replicas), config=config)
     admin.create_topics([wanted])[topic].result(SECONDS_MAX)
 
 
 def leaders(admin: AdminClient) -> dict[int, int]:
-    """Return who leads each partition; waits while one has no leader."""
+    """Return the leader of each partition; wait while one has none."""
     late = time.monotonic() + SECONDS_MAX
     while time.monotonic() < late:
         partitions = admin.list_topics(TOPIC, SECONDS_MAX).topics[TOPIC].partitions
@@ -39,32 +39,32 @@ def leaders(admin: AdminClient) -> dict[int, int]:
 
 
 def held(bootstrap: str, node: str) -> list[str]:
-    """Return the partitions that a broker holds, is to hold, or is about to lose."""
+    """Return the partitions that a broker hosts, will host, or is about to drop."""
     with Admin(bootstrap) as ours:
         return [f"{topic}-{index}" for topic, index in look(ours).held_by(int(node))]
 
 
 def drain(bootstrap: str, node: str) -> None:
-    """Let a broker be emptied."""
+    """Drain a broker."""
     with Admin(bootstrap) as ours:
         _persist(lambda: ours.brokers.drain(int(node)), OutcomeUnknown)
 
 
 def remove(bootstrap: str, node: str) -> None:
-    """Let a broker that holds nothing be forgotten; as long as it votes it is asked again."""
+    """Remove a broker that hosts nothing; retry while it still votes."""
     with Admin(bootstrap) as ours:
         _persist(lambda: ours.brokers.remove(int(node)), KafkaesqueError)
 
 
 def move(bootstrap: str, partition: str, *nodes: str) -> None:
-    """Begin to move a partition to these brokers."""
+    """Start moving a partition to these brokers."""
     place, targets = (TOPIC, int(partition)), [int(node) for node in nodes]
     with Admin(bootstrap) as ours:
         _persist(lambda: ours.brokers.move({place: targets}), OutcomeUnknown)
 
 
 def _persist(ask: Callable[[], object], problem: type[KafkaesqueError]) -> None:
-    """Ask until it is done: all that is asked here can be done twice, and brokers are dying."""
+    """Retry until it succeeds: all requests here are idempotent, and brokers are dying."""
     late = time.monotonic() + SECONDS_MAX
     while True:
         try:
@@ -83,7 +83,7 @@ OURS: Mapping[str, Callable[..., object]] = {
     "remove": remove,
     "move": move,
 }
-"""What is asked by our own client: others know no such things."""
+"""Requests for our own client: other clients do not support them."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Disks of three brokers or five fail: they lose power, fill up, turn bits, or are gone."""
+"""Disks of three or five brokers fail: they lose power, fill up, flip bits, or are lost."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ ROUNDS = 3
 
 
 @scenario("B1", "B3", "B11", setting=POWERED, needs=MOUNTS)
-def all_three_lose_their_power_at_once(stage: Stage) -> None:
+def all_three_lose_power_at_once(stage: Stage) -> None:
     for _ in range(ROUNDS):
         stage.work(1)
         stage.lose_power(1, 2, 3)
@@ -24,7 +24,7 @@ def all_three_lose_their_power_at_once(stage: Stage) -> None:
 
 
 @scenario("B1", "B15", setting=POWERED, needs=MOUNTS)
-def the_leader_of_three_loses_its_power(stage: Stage) -> None:
+def the_leader_of_three_loses_power(stage: Stage) -> None:
     for _ in range(ROUNDS):
         leader = stage.leader()
         stage.lose_power(leader)
@@ -34,8 +34,8 @@ def the_leader_of_three_loses_its_power(stage: Stage) -> None:
 
 
 @scenario("B2", "B22", setting=Setting(brokers=5, disk=PoweredDisk), needs=MOUNTS)
-def one_of_five_loses_its_power_while_others_stand_still(stage: Stage) -> None:
-    """Whoever forgets what it had said it has can make a majority of two different ones."""
+def one_of_five_loses_power_while_others_are_paused(stage: Stage) -> None:
+    """A voter that forgets what it acknowledged can make two different majorities possible."""
     for _ in range(2):
         leader = stage.leader()
         others = [node for node in stage.brokers if node != leader]
@@ -77,7 +77,7 @@ def the_disk_of_the_leader_of_three_is_full(stage: Stage) -> None:
 
 @scenario("B37", setting=Setting(brokers=3, disk=SmallDisk), needs=("mount",))
 def the_disk_of_a_follower_of_three_is_full(stage: Stage) -> None:
-    """Nobody waits for it: the other two are a majority."""
+    """Writes do not wait for it: the other two are a majority."""
     disk = stage.disk(stage.followers()[0], SmallDisk)
     stage.count("full")
     disk.fill()
@@ -86,15 +86,15 @@ def the_disk_of_a_follower_of_three_is_full(stage: Stage) -> None:
 
 
 @scenario("B5", setting=Setting(brokers=3))
-def bits_turn_in_the_segments_of_one_of_three(stage: Stage) -> None:
-    """It is mended by the others when somebody comes upon the damage, and may lead again then.
+def bits_flip_in_the_segments_of_one_of_three(stage: Stage) -> None:
+    """The others repair the damage when it is found, and then the broker may lead again.
 
-    Only one: damage of the second before that of the first was found would be a majority's.
+    Only one broker: if a second one were damaged before the first was found, a majority would be.
     """
     stage.work(1)
     node = stage.leader()
     stage.kill(node)
-    turn_bits(stage, node, f"{TOPIC}.*/**/*.log")
+    flip_bits(stage, node, f"{TOPIC}.*/**/*.log")
     stage.start(node)
     stage.wait_for_progress()
     for other in [other for other in stage.brokers if other != node]:
@@ -104,19 +104,19 @@ def bits_turn_in_the_segments_of_one_of_three(stage: Stage) -> None:
 
 
 @scenario("B6", setting=Setting(brokers=3))
-def bits_turn_in_the_catalog_of_one_of_three(stage: Stage) -> None:
-    """It deletes nothing, and is refilled by the others: so it is as good as one of them.
+def bits_flip_in_the_catalog_of_one_of_three(stage: Stage) -> None:
+    """The broker deletes nothing and is refilled by the others, so its copy counts again.
 
-    Not the first broker: until the catalog has more voters nobody could refill that one.
+    Not the first broker: until the catalog has more voters, no other could refill that one.
     """
     node = next(node for node in stage.followers() if node != 1)
     data = stage.brokers[node].place.data
     stage.kill(node)
-    turn_bits(stage, node, "cluster-metadata/*.log")
+    flip_bits(stage, node, "cluster-metadata/*.log")
     damaged = {path.read_bytes() for path in data.glob("cluster-metadata/*.log")}
     stage.start(node)
     kept = {path.read_bytes() for path in data.glob("cluster-metadata/*.damaged")}
-    assert kept >= damaged, "what was damaged is not kept"
+    assert kept >= damaged, "the damaged files are not kept"
     stage.wait_for_progress()
     other = next(other for other in stage.brokers if other != node)
     stage.kill(other)
@@ -125,17 +125,17 @@ def bits_turn_in_the_catalog_of_one_of_three(stage: Stage) -> None:
 
 
 @scenario("B10", setting=Setting(brokers=3))
-def the_disk_of_one_of_three_is_gone(stage: Stage) -> None:
-    """It comes back as somebody else: as itself it would vote and count where it already has."""
+def the_disk_of_one_of_three_is_lost(stage: Stage) -> None:
+    """It returns as a new broker: under its old id it could vote twice in a term."""
     node = stage.followers()[0]
     stage.kill(node)
     stage.wait_for_progress()
     start_over(stage, node)
-    assert stage.brokers[node].number not in stage.brokers, "it has the number of the dead"
+    assert stage.brokers[node].number not in stage.brokers, "it reuses the id of the lost broker"
 
 
 def start_over(stage: Stage, node: int) -> None:
-    """Start a broker with an empty folder, as one who joins the others."""
+    """Start a broker with an empty folder, like a new one that joins the others."""
     stage.count("wipe")
     broker = stage.brokers[node]
     shutil.rmtree(broker.place.data)
@@ -143,17 +143,17 @@ def start_over(stage: Stage, node: int) -> None:
     broker.start()
 
 
-def turn_bits(stage: Stage, node: int, pattern: str) -> None:
-    """Damage what was synced long ago in all of a broker's files of this kind."""
+def flip_bits(stage: Stage, node: int, pattern: str) -> None:
+    """Damage long-synced data in all of a broker's files of this kind."""
     stage.count("bit")
     found = [one for one in stage.brokers[node].place.data.glob(pattern) if one.stat().st_size > 99]
     assert found, "there is nothing to damage"
     for path in found:
-        turn_a_bit(path)
+        flip_a_bit(path)
 
 
-def turn_a_bit(path: Path) -> None:
-    """Turn one far from the end of the file."""
+def flip_a_bit(path: Path) -> None:
+    """Flip a bit far from the end of the file."""
     with path.open("r+b") as file:
         at = path.stat().st_size // 3
         file.seek(at)

@@ -1,4 +1,4 @@
-"""Brokers of a run: `kafkaesque serve` in processes of their own, to be killed and paused."""
+"""Brokers of a run: `kafkaesque serve` in separate processes, to be killed and paused."""
 
 import os
 import re
@@ -20,12 +20,12 @@ _LISTENS = re.compile(r"listens on [0-9.]+:(\d+).* broker (\d+)$", re.MULTILINE)
 
 
 class DidNotStart(AssertionError):
-    """The broker ended, or said nothing; the text has its last words."""
+    """The broker ended or printed nothing; the text has the end of its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a broker lives: the machine of its own that a test can give it."""
+    """Where a broker runs: a test can give it a separate machine."""
 
     data: Path
     host: str = "127.0.0.1"
@@ -33,25 +33,25 @@ class Place:
     prefix: tuple[str, ...] = ()
     """A command that runs another one somewhere, such as `ip netns exec NAME`."""
     advertised: str = ""
-    """Where everybody is told to look for it, if that is not where it listens."""
+    """The advertised address, if it differs from the one it listens on."""
     secret: Path | None = None
-    """What brokers prove to each other beyond one machine."""
+    """The secret that brokers of several machines prove to each other."""
     environment: Mapping[str, str] = field(default_factory=dict)
     module: tuple[str, ...] = ("kafkaesque",)
     """The Python module that is the broker, and the arguments before all others."""
 
 
 class BrokerProcess:
-    """One broker; its output goes to files beside its data, for whoever looks for a reason."""
+    """One broker; its output goes to files beside its data, for diagnosis."""
 
     def __init__(self, place: Place, log: Path, join: str = "") -> None:
         self.place = place
         self.port = place.port
         self.number = 0
-        """What the cluster calls it, once it serves."""
+        """Its id in the cluster, once it serves."""
         self._log = log
         self.join = join
-        """Whom it asks for a number when its folder is empty."""
+        """The broker that assigns its id when its folder is empty."""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -67,11 +67,11 @@ class BrokerProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there, be it paused or not."""
+        """Whether the process exists, paused or not."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it and wait until it says where it listens; again on the same port."""
+        """Start it and wait until it prints its address; later starts use the same port."""
         self.launch()
         self.wait_until_it_listens()
 
@@ -111,15 +111,15 @@ class BrokerProcess:
         raise DidNotStart(f"{self._said.read_text()}\n{self.last_words()}")
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """Kill it, like a crash."""
         kill_all([self])
 
     def pause(self) -> None:
-        """Let it stand still, as a machine under too much load does."""
+        """Pause it, like a machine under too much load."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on; it cannot know that it stood still."""
+        """Resume it; it cannot know that it was paused."""
         self._signal(signal.SIGCONT)
 
     def stop(self) -> int:
@@ -146,7 +146,7 @@ class BrokerProcess:
 
 
 def kill_all(brokers: Sequence[BrokerProcess]) -> None:
-    """End brokers at the same time."""
+    """Kill brokers at the same time."""
     for broker in brokers:
         broker._signal(signal.SIGKILL)
     for broker in brokers:

@@ -1,8 +1,8 @@
-"""Finds in a history what a broker must never do, and shows the operations that prove it.
+"""Finds violations of a broker's guarantees in a history, and shows the operations that prove them.
 
 The method is that of Jepsen's Kafka tests, for topics without retention and compaction: every value
-is sent once, so where it is seen tells everything. What was answered is taken as said; what was
-not answered may have happened or not. Transactions have a topic of their own (`transactions.py`).
+is sent once, so the offsets where it is read identify it. Answers are taken at their word; what was
+not answered may have happened or not. Transactions have a separate topic (`transactions.py`).
 """
 
 from bisect import bisect_left
@@ -26,12 +26,12 @@ from tests.chaos.history import (
 from tests.chaos.transactions import broken_transactions
 
 SHOWN_MAX = 10
-"""Findings of one kind that a report shows; the others are counted."""
+"""How many findings of each kind a report shows; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the checker found, and in how much."""
+    """The findings, and how many operations were checked."""
 
     findings: tuple[Finding, ...]
     sends: Counter[Outcome]
@@ -40,12 +40,12 @@ class Verdict:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     @property
     def kinds(self) -> Counter[Kind]:
-        """How many of each kind."""
+        """The number of findings of each kind."""
         return Counter(finding.kind for finding in self.findings)
 
     def report(self) -> str:
@@ -79,19 +79,19 @@ def check(ops: Sequence[Op]) -> Verdict:
 
 
 class _Partition:
-    """One partition: who sent what, and what was seen where."""
+    """One partition: who sent what, and what was read where."""
 
     def __init__(self, number: int, ops: Sequence[Op]) -> None:
         self._number = number
         self._ops = ops
-        # Answers may have been written down in another order than the one of sending.
+        # Answers may have been recorded in a different order than the sends.
         self._sends = sorted(
             (op for op in ops if isinstance(op, Send)), key=lambda send: send.begun
         )
         self._finals = [op for op in ops if isinstance(op, Final)]
         self._sent = {op.value: op for op in self._sends}
         self._at: dict[int, dict[str, Op]] = defaultdict(dict)
-        """What was seen at each offset, and who saw it first."""
+        """What was read at each offset, and which operation read it first."""
         self._places: dict[str, dict[int, Op]] = defaultdict(dict)
         for op in ops:
             if isinstance(op, Poll | Final):
@@ -115,10 +115,10 @@ class _Partition:
         return Finding(kind=kind, partition=self._number, sentence=sentence, evidence=evidence)
 
     def _missing(self) -> Iterator[Finding]:
-        """Find what was acknowledged or read, and is not there in the end."""
+        """Find values that were acknowledged or read and are missing in the end."""
         if not self._finals:
             if self._sends:
-                yield self._finding(Kind.UNREAD, "nobody read it in the end")
+                yield self._finding(Kind.UNREAD, "it was not read in the end")
             return
         for final in self._finals:
             kept = {value for _, value in final.records}
@@ -131,11 +131,11 @@ class _Partition:
                     yield self._finding(Kind.VANISHED, f"{value} was read", seen)
 
     def _strange(self) -> Iterator[Finding]:
-        """Find what should not be there, or not twice."""
+        """Find values that should not exist, or exist twice."""
         for value, places in self._places.items():
             send = self._sent.get(value)
             if send is None:
-                yield self._finding(Kind.PHANTOM, f"nobody sent {value}", *places.values())
+                yield self._finding(Kind.PHANTOM, f"{value} was never sent", *places.values())
                 continue
             if send.outcome is Outcome.FAILED:
                 yield self._finding(Kind.FAILED_READ, f"{value} failed", send, *places.values())
@@ -144,7 +144,7 @@ class _Partition:
                 yield self._finding(Kind.DUPLICATE, sentence, send, *places.values())
 
     def _offsets_told(self) -> Iterator[Finding]:
-        """Find offsets with two values, and acknowledgements of a wrong offset."""
+        """Find offsets with two values, and acknowledgements with a wrong offset."""
         for offset, values in self._at.items():
             if len(values) > 1:
                 sentence = f"offset {offset} is {' and '.join(sorted(values))}"
@@ -158,7 +158,7 @@ class _Partition:
                 yield self._finding(Kind.WRONG_OFFSET, sentence, send, *places.values())
 
     def _order(self) -> Iterator[Finding]:
-        """Find records of one producer that lie before an earlier one of its own."""
+        """Find records that precede an earlier one of the same producer."""
         last: dict[str, tuple[int, Send]] = {}
         for send in self._sends:
             places = self._places.get(send.value)
@@ -173,7 +173,7 @@ class _Partition:
                 last[send.process] = (offset, send)
 
     def _stale(self) -> Iterator[Finding]:
-        """Find records at an offset that somebody knew before they were sent."""
+        """Find records at an offset that was known before they were sent."""
         times: list[int] = []
         highest: list[tuple[int, Op]] = []
         for ended, offset, op in sorted(self._known(), key=lambda known: known[0]):
@@ -182,7 +182,7 @@ class _Partition:
                 highest.append((offset, op))
         for send in self._sends:
             landed = self._landed(send)
-            before = bisect_left(times, send.begun)  # strictly before: equal times say nothing
+            before = bisect_left(times, send.begun)  # strictly before: equal times prove nothing
             if landed is not None and before and highest[before - 1][0] >= landed:
                 known, witness = highest[before - 1]
                 sentence = f"{send.value} went to {landed} when {known} was known"
@@ -202,7 +202,7 @@ class _Partition:
         return min(places) if places else None
 
     def _consumers(self) -> Iterator[Finding]:
-        """Find consumers that were led back, or past a record."""
+        """Find consumers that were moved back, or past a record."""
         last: dict[str, tuple[int, Poll]] = {}
         for op in self._ops:
             if isinstance(op, Assign):
@@ -231,7 +231,7 @@ class _Partition:
             yield self._finding(Kind.SKIPPED, sentence, poll, op)
 
     def _groups(self) -> Iterator[Finding]:
-        """Find records that no member of a group was given; all groups begin at the start."""
+        """Find records that no member of a group received; all groups start at the beginning."""
         given: dict[str, dict[int, Poll]] = defaultdict(dict)
         for op in self._ops:
             if isinstance(op, Poll) and op.group:

@@ -1,4 +1,4 @@
-"""A wall clock of a broker's own that jumps when a test says so; needs a C compiler."""
+"""A separate wall clock for a broker, which jumps when a test says so; needs a C compiler."""
 
 import struct
 import subprocess
@@ -10,7 +10,7 @@ _SOURCE = Path(__file__).with_name("wall_clock.c")
 
 
 class WallClock:
-    """What one broker holds for the time of day, as seconds before or after the truth."""
+    """The time of day as one broker sees it, in seconds ahead of or behind the real time."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._file = folder / f"{name}.clock"
@@ -19,11 +19,11 @@ class WallClock:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The variables with which a broker gets this clock."""
+        """The environment variables that give a broker this clock."""
         return {"LD_PRELOAD": str(self._library), "WALL_CLOCK": str(self._file)}
 
     def jump(self, seconds: int) -> None:
-        """Show a time that is off by this much, from now on."""
+        """Shift the clock by this much from now on."""
         with self._file.open("r+b") as file:  # in place: the broker has mapped this very file
             file.write(struct.pack("=q", seconds))
 

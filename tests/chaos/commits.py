@@ -1,4 +1,4 @@
-"""The places of groups, checked as registers: what is read was written last, or by nobody else."""
+"""Committed offsets of groups, checked as registers: a read returns the last write."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from tests.chaos.history import Commit, Committed, Op, Outcome
 
 
 def stale_commits(ops: Sequence[Op]) -> Iterator[Finding]:
-    """Yield every answer that no order of the commits around it explains."""
+    """Yield every answer that no order of the concurrent commits explains."""
     writes: dict[tuple[str, int], list[Commit]] = defaultdict(list)
     for op in ops:
         if isinstance(op, Commit) and op.outcome is not Outcome.FAILED:
@@ -26,9 +26,9 @@ def _explained(read: Committed, writes: Sequence[Commit]) -> Iterator[Finding]:
         return
     candidates = [w for w in writes if w.offset == read.offset and w.begun < read.ended]
     if not candidates:
-        yield _finding(read, f"nobody committed {read.offset}")
+        yield _finding(read, f"{read.offset} was never committed")
         return
-    # One that was never answered may have taken effect at any later time.
+    # An unanswered commit may have taken effect at any later time.
     ends = [w.ended if w.outcome is Outcome.OK else read.ended for w in candidates]
     later = [w for w in settled if w.begun > max(ends)]
     if later:

@@ -1,4 +1,4 @@
-"""Clients of librdkafka with its own default settings, that write down what they do and see."""
+"""Clients of librdkafka with default settings that record what they do and see."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -40,12 +40,13 @@ _RECORDS_PER_POLL = 500
 _POLLS_PER_COMMIT = 5
 
 REFUSED = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP}
-"""Errors after which a record is not there for sure; of all others that cannot be said, because
-the client may have sent it more than once before it gave up."""
+"""Errors after which a record is definitely not written; after any other it may be, because
+the client may have sent it more than once before it gave up.
+"""
 
 
 def produce(job: Job, out: Recorder, stop: Stop) -> None:
-    """Send to all partitions in turn until told to stop; begin anew after a fatal error."""
+    """Send to all partitions in turn until stopped; use a new producer after a fatal error."""
     numbers = count()
     for life in count():
         if stop.is_asked:
@@ -54,7 +55,7 @@ def produce(job: Job, out: Recorder, stop: Stop) -> None:
 
 
 class _Sender:
-    """One idempotent producer, from its making to its end or its first fatal error."""
+    """One idempotent producer, from its creation to its end or its first fatal error."""
 
     def __init__(self, job: Job, out: Recorder, process: str) -> None:
         self._job = job
@@ -130,7 +131,7 @@ class _Sender:
 
 
 class _Reader:
-    """What assigned consumers and members of groups have in common."""
+    """What assigned consumers and group members have in common."""
 
     def __init__(self, job: Job, out: Recorder, group: str) -> None:
         self._job = job
@@ -141,13 +142,13 @@ class _Reader:
                 "bootstrap.servers": job.bootstrap,
                 "group.id": group or "nobody",
                 "enable.auto.commit": False,
-                # To begin again unasked would hide that a place was lost.
+                # A silent reset would hide a lost position.
                 "auto.offset.reset": "earliest" if group else "error",
             }
         )
 
     def poll(self) -> dict[int, int]:
-        """Read a little; return the next place in each partition from which something came."""
+        """Read a little; return the next offset of each partition that returned records."""
         begun = now()
         found: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for message in self.consumer.consume(_RECORDS_PER_POLL, _POLL_SECONDS):
@@ -177,7 +178,7 @@ class _Reader:
 
 
 def consume_assigned(job: Job, out: Recorder, stop: Stop) -> None:
-    """Read all partitions from their beginning, until told to stop."""
+    """Read all partitions from the beginning until stopped."""
     reader = _Reader(job, out, "")
     reader.consumer.assign(
         [TopicPartition(TOPIC, partition, OFFSET_BEGINNING) for partition in range(job.partitions)]
@@ -188,7 +189,7 @@ def consume_assigned(job: Job, out: Recorder, stop: Stop) -> None:
 
 
 def consume_slowly(job: Job, out: Recorder, stop: Stop) -> None:
-    """Read as `consume_assigned` does, and rest between two polls: others must not notice."""
+    """Read like `consume_assigned`, but pause between polls: other clients must not notice."""
     reader = _Reader(job, out, "")
     reader.consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
     while not stop.is_asked:
@@ -198,7 +199,7 @@ def consume_slowly(job: Job, out: Recorder, stop: Stop) -> None:
 
 
 def consume_in_group(job: Job, out: Recorder, stop: Stop) -> None:
-    """Read as a member of a group that commits by itself what it has read."""
+    """Read as a group member that commits what it has read."""
     member = _Member(job, out)
     polls = 0
     while not stop.is_asked:
@@ -210,7 +211,7 @@ def consume_in_group(job: Job, out: Recorder, stop: Stop) -> None:
 
 
 class _Member:
-    """A member of a group; it knows only the places of what it was assigned."""
+    """A group member; it only knows the positions of its assigned partitions."""
 
     def __init__(self, job: Job, out: Recorder) -> None:
         self._job = job
@@ -225,7 +226,7 @@ class _Member:
         self._places.update(self._reader.poll())
 
     def commit(self) -> None:
-        """Commit, and ask at once for what is committed."""
+        """Commit, and fetch the committed offset at once."""
         for partition, place in list(self._places.items()):
             self._commit(partition, place)
 
@@ -268,7 +269,7 @@ class _Member:
 
 
 def read_places(job: Job, out: Recorder, stop: Stop) -> None:
-    """Ask for the places of the group, once."""
+    """Fetch the committed offsets of the group once."""
     consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": GROUP})
     begun = now()
     wanted = [TopicPartition(TOPIC, partition) for partition in range(job.partitions)]
@@ -287,7 +288,7 @@ def read_places(job: Job, out: Recorder, stop: Stop) -> None:
 
 
 def ends(reader: Consumer, where: TopicPartition) -> tuple[int, int]:
-    """Return where a partition begins and ends; what passes while leaders change is asked again."""
+    """Return a partition's first and end offset; retry errors of a leader change."""
     for attempt in range(_ASKS_MAX):
         try:
             found = reader.get_watermark_offsets(where, CALL_SECONDS_MAX)
@@ -301,7 +302,7 @@ def ends(reader: Consumer, where: TopicPartition) -> tuple[int, int]:
 
 
 def read_all(job: Job, out: Recorder, stop: Stop) -> None:
-    """Read everything, when all is over."""
+    """Read everything after the producers have finished."""
     reader = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "nobody"})
     for partition in range(job.partitions):
         begun = now()

@@ -1,4 +1,4 @@
-"""Disks that can be full, and disks that can lose their power; both need root."""
+"""Disks that can fill up, and disks that can lose power; both need root."""
 
 import errno
 import fcntl
@@ -11,7 +11,7 @@ from types import TracebackType
 _MIB = 1 << 20
 _SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN, which is _IOR('X', 125, __u32)
 _NO_LOG_FLUSH = 2
-"""Nothing more goes to the disk, not even what the journal of the file system holds in memory."""
+"""Writes nothing more to the disk, not even the file system's journal in memory."""
 
 BALLAST = "ballast"
 
@@ -21,7 +21,7 @@ def _run(*command: str) -> None:
 
 
 class _Mounted:
-    """A folder with a file system of its own; `with` mounts and unmounts it."""
+    """A folder with a separate file system; `with` mounts and unmounts it."""
 
     def __init__(self, folder: Path, mib: int) -> None:
         self.folder = folder
@@ -36,7 +36,7 @@ class _Mounted:
         self.unmount()
 
     def unmount(self) -> None:
-        """Take it away; whoever used it must have ended."""
+        """Unmount it; all processes that used it must have ended."""
         _run("umount", str(self.folder))
 
 
@@ -49,7 +49,7 @@ class SmallDisk(_Mounted):
         return self
 
     def fill(self) -> None:
-        """Leave no room."""
+        """Fill the disk."""
         with (self.folder / BALLAST).open("wb", buffering=0) as ballast:
             for size in (_MIB, 4096):
                 try:
@@ -65,7 +65,7 @@ class SmallDisk(_Mounted):
 
 
 class PoweredDisk(_Mounted):
-    """An ext4 file system that forgets what was not synced when its power is cut."""
+    """An ext4 file system that loses unsynced data when its power is cut."""
 
     def __enter__(self) -> "PoweredDisk":
         self.folder.mkdir()
@@ -91,6 +91,6 @@ class PoweredDisk(_Mounted):
             os.close(folder)
 
     def restore_power(self) -> None:
-        """Mount what is left; whoever used the disk must have ended."""
+        """Mount what is left; all processes that used the disk must have ended."""
         self.unmount()
         self._mount()

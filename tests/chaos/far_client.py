@@ -1,6 +1,6 @@
-"""A client that stands in one region: `python -m tests.chaos.far_client WORD BOOTSTRAP ...`.
+"""A client in one region: `python -m tests.chaos.far_client WORD BOOTSTRAP ...`.
 
-Each word does one thing and prints what came of it as JSON.
+Each word is a command that prints its result as JSON.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -23,7 +23,7 @@ _PACE_S = 0.02
 
 
 def create(bootstrap: str, topic: str, *nodes: str) -> int:
-    """Make a topic of one partition on these brokers, the preferred leader first."""
+    """Create a topic of one partition on these brokers, the preferred leader first."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     replicas = [[int(node) for node in nodes]]
     config = {"max.message.bytes": str(LARGE_BYTES_MAX)}
@@ -34,13 +34,13 @@ def create(bootstrap: str, topic: str, *nodes: str) -> int:
 
 
 def leader(bootstrap: str, topic: str) -> int:
-    """Say who leads the topic's partition; -1 for nobody."""
+    """Print the leader of the topic's partition; -1 if it has none."""
     found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, SECONDS_MAX)
     return int(found.topics[topic].partitions[0].leader)
 
 
 def produce(bootstrap: str, topic: str, count: str) -> list[int]:
-    """Send one record after the other; say how long each took, after the first few."""
+    """Send records one after the other; print how long each took, without the first few."""
     producer = Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0}
     )
@@ -54,7 +54,7 @@ def produce(bootstrap: str, topic: str, count: str) -> list[int]:
 
 
 def large(bootstrap: str, topic: str, size: str) -> int:
-    """Send one record of so many bytes; say how long it took."""
+    """Send one record of this many bytes; print how long it took."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -73,7 +73,7 @@ def _expect_no_error(error: object, _: object) -> None:
 
 
 def press(bootstrap: str, topic: str, seconds: str) -> Mapping[str, int]:
-    """Send without end; say how many were acknowledged and how long one waited at most."""
+    """Send until stopped; print the number of acknowledged records and the longest wait."""
     waits: list[float] = []
     failures: list[object] = []
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
@@ -92,7 +92,7 @@ def press(bootstrap: str, topic: str, seconds: str) -> Mapping[str, int]:
 
 
 def metric(bootstrap: str, wanted: str) -> list[int]:
-    """Say what each broker counts under a name, with its labels."""
+    """Print each broker's value of a metric, with its labels."""
     found = []
     for address in bootstrap.split(","):
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=SECONDS_MAX) as answer:
@@ -103,7 +103,7 @@ def metric(bootstrap: str, wanted: str) -> list[int]:
 
 
 def consume(bootstrap: str, topic: str, rack: str, count: str) -> Mapping[str, object]:
-    """Read so many records from the beginning; say how long that took."""
+    """Read this many records from the beginning; print how long it took."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,4 +1,4 @@
-"""Faults that are done to a process from outside, and what this machine allows of them."""
+"""Faults injected into a process from outside, and which of them this machine allows."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from pathlib import Path
 _LOOK_SECONDS = 0.01
 _ATTACH_SECONDS_MAX = 10.0
 _FOR_ALL = {"cc"}
-"""What anybody may use."""
+"""Faults that need no root."""
 SYNCS = "fsync,fdatasync,syncfs"
 
 
@@ -24,7 +24,7 @@ def is_root() -> bool:
 
 
 def missing(*programs: str) -> str:
-    """Say what keeps a fault from being done here; empty if nothing does."""
+    """Return why a fault cannot be injected here; empty if it can."""
     if set(programs) - _FOR_ALL and not is_root():
         return "needs root"
     absent = [program for program in programs if shutil.which(program) is None]
@@ -33,7 +33,7 @@ def missing(*programs: str) -> str:
 
 @contextmanager
 def failing_calls(pid: int, calls: str, error: str) -> Iterator[None]:
-    """Let system calls of a process fail for as long as the block runs."""
+    """Let system calls of a process fail while the block runs."""
     tracer = subprocess.Popen(
         [
             *("strace", "-f", "-qq", "-p", str(pid)),
@@ -50,7 +50,7 @@ def failing_calls(pid: int, calls: str, error: str) -> Iterator[None]:
 
 
 def _wait_until_traced(pid: int, tracer: subprocess.Popen[bytes]) -> None:
-    """Wait until all threads have a tracer: from then on the calls fail."""
+    """Wait until all threads are traced: from then on the calls fail."""
     late = time.monotonic() + _ATTACH_SECONDS_MAX
     while time.monotonic() < late and tracer.poll() is None:
         states = [(task / "status").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]

@@ -1,8 +1,8 @@
 """What clients did and what they saw, one JSON line for each operation.
 
 Times are nanoseconds of the machine's monotonic clock, which all processes of one machine share, so
-that "this had ended before that began" can be said across processes. A value is sent once: it names
-its producer, and is never sent again by anybody.
+the order of operations of different processes is known. A value names its producer and is sent only
+once.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 NO_PARTITION = -1
-"""Of operations that are about several."""
+"""The partition of operations that concern several."""
 
 
 class Outcome(StrEnum):
@@ -21,14 +21,14 @@ class Outcome(StrEnum):
 
     OK = "ok"
     UNKNOWN = "unknown"
-    """Timeouts, lost connections, whatever leaves open whether it was done."""
+    """Timeouts, lost connections and everything else that leaves the outcome open."""
     FAILED = "failed"
-    """Refused for sure: it must never show."""
+    """Definitely refused: the record must never appear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """What all operations have: whose it was, in which partition, from when to when."""
+    """What all operations have: the client, the partition, the start and the end."""
 
     process: str
     partition: int
@@ -38,39 +38,39 @@ class Op:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send(Op):
-    """A record was handed to a producer; those of one process and partition stand in order."""
+    """A record was handed to a producer; those of one process and partition are in order."""
 
     value: str
     outcome: Outcome
     offset: int | None = None
-    """Where it went, if the producer was told."""
+    """The offset that the producer was given, if any."""
     is_idempotent: bool = True
-    """Whether the producer promises that it is there once, and in order."""
+    """Whether the producer is idempotent, so that the record is there once and in order."""
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll(Op):
-    """A consumer was given these records of one partition, in this order."""
+    """A consumer received these records of one partition, in this order."""
 
     records: tuple[tuple[int, str], ...]
     group: str = ""
-    """The group for which it reads, if there is one: together its members miss nothing."""
+    """The group that it reads for, if any: together its members miss nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfRange(Op):
-    """A consumer was told that its place does not exist."""
+    """A consumer got "offset out of range"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assign(Op):
-    """A consumer was given a partition, anew or for the first time: its place may have jumped."""
+    """A consumer was assigned a partition, perhaps again: its position may have jumped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Op):
-    """A consumer committed its place for a group."""
+    """A consumer committed its position for a group."""
 
     group: str
     offset: int
@@ -79,7 +79,7 @@ class Commit(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed(Op):
-    """Someone asked for the place of a group; None is "there is none"."""
+    """A client fetched the committed offset of a group; None means that there is none."""
 
     group: str
     offset: int | None
@@ -87,7 +87,7 @@ class Committed(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Final(Op):
-    """When all was over: everything in a partition, read from its first to its last offset."""
+    """The final reading: everything in a partition, from its first to its last offset."""
 
     start: int
     end: int
@@ -96,7 +96,7 @@ class Final(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction(Op):
-    """Records were sent in one transaction, which was ended: committed, aborted or not known."""
+    """Records were sent in one transaction, whose end was a commit, an abort, or unknown."""
 
     values: tuple[str, ...]
     outcome: Outcome
@@ -105,7 +105,7 @@ class Transaction(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visible(Op):
-    """When all was over: every value of the transactions' topic that is committed."""
+    """The final reading of the transactions' topic: every committed value."""
 
     values: tuple[str, ...]
 
@@ -135,7 +135,7 @@ def from_line(line: str) -> Op:
 
 
 class Recorder:
-    """Writes the history of one process; what is recorded is in the file at once."""
+    """Writes the history of one process; each operation is in the file at once."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -147,7 +147,7 @@ class Recorder:
 
 
 def load(files: Iterable[Path]) -> list[Op]:
-    """Return the operations of all files; those of one process stay in their order."""
+    """Return the operations of all files; those of one process stay in order."""
     return [op for file in files for op in _of_file(file)]
 
 

@@ -1,4 +1,4 @@
-"""What one client process is told to do, and how it knows that it is time to stop."""
+"""The job of one client process, and how it learns that it has to stop."""
 
 import json
 import signal
@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 TOPIC = "chaos"
 GROUP = "chaos-readers"
 TRANSACTIONS = "chaos-transactions"
-"""The topic of those who write in transactions, and how their transactional ids begin."""
+"""The topic of transactional producers, and the prefix of their transactional ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One client: what it is, whom it talks to, and where it writes its history."""
+    """One client: its role, its brokers, and the file of its history."""
 
     role: str
     name: str
@@ -30,12 +30,12 @@ class Job:
 
     @classmethod
     def from_json(cls, text: str) -> "Job":
-        """Return what another process was told."""
+        """Return the job from another process's argument."""
         return cls(**json.loads(text))
 
 
 class Stop:
-    """Set by SIGTERM: what is under way is finished, nothing new begun."""
+    """Set by SIGTERM: the current operation is finished, and no new one is started."""
 
     def __init__(self) -> None:
         self._event = threading.Event()

@@ -5,14 +5,14 @@ from tests.chaos.stage import Setting, Stage
 from tests.complaints import WITHOUT_LEADERS
 
 SOON = {"KAFKAESQUE_CLUSTER_PLAN_MS": "300"}
-"""Plans of the cluster are made so often, in ms: nobody wants to wait for them here."""
+"""The interval of the cluster's planning, in ms: short, so that tests need not wait long."""
 REMOVED = "link_refused peer=* reason='*broker * was removed from the cluster and its number *"
 THREE = Setting(brokers=3, environment=SOON)
 FOUR = Setting(brokers=4, environment=SOON)
 
 
-def _let_go(stage: Stage, node: int) -> None:
-    """Wait until a broker that is drained holds nothing, then remove it."""
+def _remove_once_drained(stage: Stage, node: int) -> None:
+    """Wait until a drained broker hosts nothing, then remove it."""
     stage.wait_until(lambda: not stage.held(node), f"broker {node} is empty")
     stage.remove(node)
 
@@ -24,7 +24,7 @@ def a_partition_of_four_moves_and_its_leader_is_drained_and_removed(stage: Stage
     stage.wait_until(lambda: "chaos-0" not in stage.held(leaver), "the partition has moved")
     stage.drain(leaver)
     stage.wait_for_progress()
-    _let_go(stage, leaver)
+    _remove_once_drained(stage, leaver)
 
 
 @scenario("B12", setting=THREE)
@@ -38,7 +38,7 @@ def a_partition_of_three_moves_while_its_leader_is_killed(stage: Stage) -> None:
 
 
 @scenario("B12", "B24", setting=THREE)
-def a_fourth_gets_its_share_while_leaders_are_killed(stage: Stage) -> None:
+def a_fourth_broker_gets_its_share_while_leaders_are_killed(stage: Stage) -> None:
     node = stage.add()
     for round in range(3):
         leader = stage.leader(round)
@@ -57,21 +57,21 @@ def one_of_four_is_drained_and_removed_while_leaders_are_killed(stage: Stage) ->
         stage.kill(other)
         stage.wait_for_progress()
         stage.start(other)
-    _let_go(stage, leaver)
+    _remove_once_drained(stage, leaver)
 
 
 @scenario("B12", "B24", setting=FOUR)
-def one_of_four_is_drained_and_dies_on_the_way(stage: Stage) -> None:
+def one_of_four_dies_while_it_is_drained(stage: Stage) -> None:
     leaver = stage.followers()[0]
     stage.drain(leaver)
     stage.work(0.5)
     stage.kill(leaver)
     stage.wait_for_progress()
-    _let_go(stage, leaver)
+    _remove_once_drained(stage, leaver)
 
 
 @scenario("B12", "B16", "B24", setting=THREE)
-def a_lost_one_of_three_is_replaced_by_a_new_one(stage: Stage) -> None:
+def a_lost_broker_of_three_is_replaced_by_a_new_one(stage: Stage) -> None:
     lost = stage.leader()
     stage.kill(lost)
     stage.add()
@@ -80,11 +80,11 @@ def a_lost_one_of_three_is_replaced_by_a_new_one(stage: Stage) -> None:
     stage.pause(other)
     stage.work(2)
     stage.resume(other)
-    _let_go(stage, lost)
+    _remove_once_drained(stage, lost)
 
 
 @scenario("B12", "B24", setting=FOUR)
-def partitions_of_four_go_round_while_brokers_are_killed(stage: Stage) -> None:
+def partitions_of_four_rotate_while_brokers_are_killed(stage: Stage) -> None:
     nodes = list(stage.brokers)
     for round in range(4):
         for partition in range(4):

@@ -1,7 +1,7 @@
 """A network of namespaces: one for each broker, one with the bridge for the clients.
 
-A cut is made by a wrong hardware address for the other side: packets leave and nobody takes them,
-so both sides hear nothing, as of a pulled cable. It works in one direction or in both, and needs
+A cut uses a wrong hardware address for the other side: packets leave and are not received, so both
+sides hear nothing, as after pulling a cable. It works in one direction or in both, and needs
 nothing but `ip`.
 """
 
@@ -20,7 +20,7 @@ _NUMBERS = count()
 
 
 class Network(Ways):
-    """Addresses 10.99.0.N for the brokers 1..n; clients live at the hub, number 0."""
+    """Addresses 10.99.0.N for the brokers 1..n; clients run at the hub, number 0."""
 
     def __init__(self, brokers: int) -> None:
         super().__init__(brokers)
@@ -55,7 +55,7 @@ class Network(Ways):
             _ip("netns", "del", self._namespace(node))
 
     def address(self, node: int) -> str:
-        """Return where a node is found by the others."""
+        """Return the address at which others reach a node."""
         return f"10.99.0.{node or 254}"
 
     def prefix(self, node: int) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class Network(Ways):
         return ("ip", "netns", "exec", self._namespace(node))
 
     def place(self, node: int, data: Path, secret: Path) -> Place:
-        """Return where a broker is to live."""
+        """Return where a broker will run."""
         return Place(
             data=data,
             host=self.address(node),
@@ -78,7 +78,7 @@ class Network(Ways):
         return self.prefix(0)
 
     def cut_one_way(self, sender: int, receiver: int) -> None:
-        """Let nothing of one node reach the other; the other direction stays."""
+        """Drop everything that one node sends to the other; the other direction works."""
         if (sender, receiver) not in self._cut:
             self._cut.add((sender, receiver))
             address = self.address(receiver)
@@ -94,7 +94,7 @@ class Network(Ways):
         self._cut.clear()
 
     def narrow(self, megabits: int) -> None:
-        """Let so many megabits a second leave each broker, for clients as well."""
+        """Limit what each broker sends, also to clients, to this many megabits per second."""
         for node in self._nodes[1:]:
             _run(
                 *("tc", "-n", self._namespace(node), "qdisc", "replace", "dev", "eth0", "root"),

@@ -1,4 +1,4 @@
-"""A network of proxies, for machines that allow no namespaces; clients are never cut off in it."""
+"""A network of proxies, for machines without namespaces; clients are never cut off in it."""
 
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +13,7 @@ from tests.chaos.ways import Ways
 
 
 class Proxies(Ways):
-    """Each broker stands behind a proxy, and tells everybody the address of that."""
+    """Each broker is behind a proxy and advertises the proxy's address."""
 
     def __init__(self, brokers: int) -> None:
         super().__init__(brokers)
@@ -36,7 +36,7 @@ class Proxies(Ways):
         self._thread.close()
 
     def place(self, node: int, data: Path, secret: Path) -> Place:
-        """Return where a broker is to live, behind a new proxy."""
+        """Return where a broker will run, behind a new proxy."""
         one = self._thread.call(lambda: Proxy(self._ways))
         self._thread.run(one.listen())
         held = self._held[node] = HeldPort()
@@ -45,19 +45,19 @@ class Proxies(Ways):
         return Place(data=data, port=one.target_port, advertised=f"{HOST}:{one.port}")
 
     def started(self, node: int, broker: BrokerProcess) -> None:
-        """Tell the proxies who is who."""
+        """Pass the addresses of all brokers to the proxies."""
         assert broker.number == node
         identity = decode_identity((broker.place.data / IDENTITY).read_bytes())
         self._ways.directories[identity.directory] = node
         self._proxies[node].node = node
 
     def cut_one_way(self, sender: int, receiver: int) -> None:
-        """Let nothing of one broker reach the other; the ways of clients stay."""
+        """Drop everything that one broker sends to the other; clients are not affected."""
         if sender and receiver:
             self._thread.call(lambda: self._ways.cut(sender, receiver))
 
     def narrow(self, megabits: int) -> None:
-        """Let so many megabits a second pass from each broker to each other one."""
+        """Limit the traffic from each broker to each other one to this many megabits per second."""
         self._thread.call(lambda: self._ways.narrow(megabits * 1_000_000 // 8))
 
     def heal(self) -> None:

@@ -1,4 +1,4 @@
-"""Clients written in Python by others, with their own default settings: aiokafka, kafka-python."""
+"""Third-party clients written in Python, with default settings: aiokafka, kafka-python."""
 
 # mypy: disable-error-code="no-untyped-call, attr-defined"
 
@@ -11,7 +11,7 @@ from tests.chaos.history import Final, Outcome, Poll, Recorder, Send
 from tests.chaos.job import TOPIC, Job, Stop, now
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     import kafka
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
     from aiokafka.errors import KafkaError, MessageSizeTooLargeError
@@ -27,12 +27,12 @@ _OFFSETS_MS_MAX = 5_000
 
 
 def produce(job: Job, out: Recorder, stop: Stop) -> None:
-    """Send with aiokafka to all partitions in turn until told to stop."""
+    """Send with aiokafka to all partitions in turn until stopped."""
     asyncio.run(_Sender(job, out).run(stop))
 
 
 class _Sender:
-    """An idempotent producer of aiokafka; what it was not told by the end is unknown."""
+    """An idempotent producer of aiokafka; sends without an answer by the end are unknown."""
 
     def __init__(self, job: Job, out: Recorder) -> None:
         self._job = job
@@ -100,7 +100,7 @@ class _Sender:
 
 
 def consume(job: Job, out: Recorder, stop: Stop) -> None:
-    """Read all partitions with aiokafka from their beginning, until told to stop."""
+    """Read all partitions with aiokafka from the beginning until stopped."""
     asyncio.run(_consume(job, out, stop))
 
 
@@ -126,7 +126,7 @@ async def _consume(job: Job, out: Recorder, stop: Stop) -> None:
 
 
 async def _started(client: Any) -> None:
-    """Start a client of aiokafka, which gives up at once if it reaches nobody."""
+    """Start a client of aiokafka, which gives up at once if it reaches no broker."""
     for _ in range(START_TRIES_MAX):
         try:
             await client.start()
@@ -138,10 +138,10 @@ async def _started(client: Any) -> None:
 
 
 def read_all(job: Job, out: Recorder, stop: Stop) -> None:
-    """Read everything with kafka-python, when all is over.
+    """Read everything with kafka-python after the producers have finished.
 
-    A consumer of its version 3.0.12 that asks for an offset and hears that somebody else leads asks
-    the same broker again, thousands of times, and never who leads now. So each try has its own.
+    A consumer of its version 3.0.12 whose offset request gets "not leader" asks the same broker
+    again, thousands of times, and never the new leader. So each attempt has a new consumer.
     """
     for partition in range(job.partitions):
         for tries_left in reversed(range(START_TRIES_MAX)):

@@ -1,4 +1,4 @@
-"""Histories as a faultless log would make them, from a seed; and mistakes to plant in them."""
+"""Random histories of a correct log, made from a seed; and errors to plant in them."""
 
 import random
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _FLIGHT_MAX = 4
 
 
 class _Model:
-    """One partition of a log without faults, its producers and its consumers."""
+    """One partition of a correct log, its producers and its consumers."""
 
     def __init__(self, chance: random.Random, partition: int) -> None:
         self._chance = chance
@@ -73,7 +73,7 @@ class _Model:
         self.ops.append(kind(partition=self._partition, **fields))  # type: ignore[arg-type]
 
     def _send(self, process: str) -> None:
-        """Send a few at once, as producers do; the answers come in order."""
+        """Send a few records at once, like producers; the answers arrive in order."""
         begun = self._tick()
         outcomes = self._chance.choices(
             (Outcome.OK, Outcome.UNKNOWN, Outcome.FAILED), (8, 1, 1), k=self._flight()
@@ -116,7 +116,7 @@ class _Model:
         )
 
     def _assign(self, process: str) -> None:
-        """Members of a group may go back to what was committed, and never forward."""
+        """Group members may return to the committed offset, and never skip ahead."""
         last = self._at.get(process, 0) if process == "c1" else len(self._log)
         self._at[process] = self._chance.randrange(last + 1)
         now = self._tick()
@@ -134,7 +134,7 @@ class _Model:
 
 
 def _transactions(chance: random.Random) -> list[Op]:
-    """Transactions of several records that are there as wholes, or not at all."""
+    """Transactions of several records that are visible completely or not at all."""
     ops: list[Op] = []
     seen: list[str] = []
     outcomes = [Outcome.OK, *chance.choices(list(Outcome), k=_STEPS // 4)]
@@ -160,7 +160,7 @@ def _transactions(chance: random.Random) -> list[Op]:
 
 
 def a_history(seed: int) -> list[Op]:
-    """Return a history in which nothing is wrong."""
+    """Return a history without errors."""
     chance = random.Random(seed)
     parts = [_Model(chance, partition).run() for partition in range(2)]
     parts.append(_transactions(chance))
@@ -222,7 +222,7 @@ def _duplicate(chance: random.Random, ops: Ops) -> Ops:
 
 
 def _reorder(chance: random.Random, ops: Ops) -> Ops:
-    """Exchange two records of one producer wherever they were seen; offsets told stay."""
+    """Swap two records of one producer wherever they were read; answered offsets stay."""
     final = _final(chance, ops)
     process = chance.choice(final.records)[1].split(":")[0]
     own = [value for _, value in final.records if value.startswith(process)]
@@ -259,7 +259,7 @@ def _skip(chance: random.Random, ops: Ops) -> Ops:
 
 
 def _group_skip(chance: random.Random, ops: Ops) -> Ops:
-    """A record that no member of the group got; as if it had been between two assignments."""
+    """A record that no group member received, as if it were lost between two assignments."""
     poll = chance.choice([op for op in ops if isinstance(op, Poll) and op.group and op.records])
     at = max(
         offset
@@ -293,7 +293,7 @@ def _inconsistent(chance: random.Random, ops: Ops) -> Ops:
 
 
 def _wrong_offset(chance: random.Random, ops: Ops) -> Ops:
-    """The answer says 0, as an answer that was never filled in does."""
+    """The answered offset is 0, as in an answer that was never filled in."""
     send = chance.choice([op for op in _sends(ops, Outcome.OK) if op.offset])
     return _swap(ops, send, replace(send, offset=0))
 
@@ -309,7 +309,7 @@ def _gap(chance: random.Random, ops: Ops) -> Ops:
 
 
 def _stale(chance: random.Random, ops: Ops) -> Ops:
-    """Let a send begin only after a later record was acknowledged."""
+    """Let a send start only after a later record was acknowledged."""
     sends = _sends(ops, Outcome.OK)
     first = next(op for op in sends if any(_is_later(other, op) for other in sends))
     later = chance.choice([op for op in sends if _is_later(op, first)])

@@ -1,4 +1,4 @@
-"""A network of regions: each broker is in one of its own, and what goes to another takes a while.
+"""A network of regions: each broker is in a separate one, and traffic between regions is delayed.
 
 Made of namespaces and of a relay on the hub (`relay.py`), because few systems can delay packets.
 """
@@ -16,7 +16,7 @@ from tools.repository import ROOT
 
 _PORT = 9092
 _HOUSE = 100
-"""Brokers are reached at an address of the hub with their number and this in it."""
+"""The addresses of brokers on the hub: this base, with the broker's number in it."""
 
 
 class Regions(Network):
@@ -70,11 +70,11 @@ class Regions(Network):
         super().__exit__(None, None, None)
 
     def told(self, node: int) -> str:
-        """Return the address at which everybody reaches a broker."""
+        """Return the address at which clients and brokers reach a broker."""
         return f"10.99.0.{_HOUSE + node}"
 
     def place(self, node: int, data: Path, secret: Path) -> Place:
-        """Return where a broker is to live."""
+        """Return where a broker will run."""
         place = super().place(node, data, secret)
         return replace(
             place,

@@ -1,8 +1,8 @@
-"""Passes bytes on between regions after a while: `python -m tests.chaos.relay JSON`.
+"""Forwards bytes between regions with a delay: `python -m tests.chaos.relay JSON`.
 
-Where the system cannot delay packets, brokers tell everybody an address at which this listens. Who
-connects is known by the address that he comes from: if that is of another region, everything
-takes its time in each direction, and so does the making of the connection.
+Where the system cannot delay packets, brokers advertise an address at which this listens. The
+source address of a connection identifies its region: if it is another one, connecting and every
+byte are delayed, in each direction.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ _CHUNK_BYTES = 256 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Where to listen for whom, who is where, and how far regions are apart."""
+    """Where to listen, which region each address is in, and the delay between regions."""
 
     ways: tuple[tuple[str, str], ...]
     """The address to listen at, and that of the broker behind it."""
@@ -31,7 +31,7 @@ class Plan:
         return json.dumps(asdict(self))
 
     def delay_s(self, one: str, other: str) -> float:
-        """Return how long a byte is under way between two addresses."""
+        """Return the delay between two addresses."""
         is_near = self.regions.get(one) == self.regions.get(other)
         return 0.0 if is_near else self.one_way_ms / 1000
 
@@ -59,7 +59,7 @@ async def _carry(
 
 
 async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay_s: float) -> None:
-    """Pass on what comes, each piece as late as the way is long; an end ends both directions."""
+    """Forward each piece after the delay; an end of stream ends both directions."""
     loop = asyncio.get_running_loop()
     waiting: deque[tuple[float, bytes]] = deque()
     has_more = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What a scenario is, and the table of all that were played."""
+"""What a scenario is, and the table of all results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from tests.chaos.stage import Row, Setting, Stage
 from tests.chaos.workload import TRANSACTOR
 
 SENT_MIN = 200
-"""Records that must be acknowledged in a run: of fewer, little can be said."""
+"""Records that must be acknowledged in a run: fewer prove little."""
 COMMITTED_MIN = 5
 ABORTED_MIN = 1
-"""Transactions of a run that has those who write them; a busy machine ends few in the short one."""
+"""Transactions of a run with transactional producers; on a busy machine the short one ends few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A story of faults, and the classes of bugs that it would show."""
+    """A story of faults, and the classes of bugs that it would reveal."""
 
     play: Callable[[Stage], None]
     classes: tuple[str, ...]
@@ -27,7 +27,7 @@ class Scenario:
     """Programs, and with most of them root; empty for what works everywhere."""
     is_short: bool
     complains: tuple[str, ...]
-    """What its brokers are expected to complain of, as `tests/complaints.py` has it."""
+    """The warnings and errors that its brokers may log, as in `tests/complaints.py`."""
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class Scenario:
 
     @property
     def hindrance(self) -> str:
-        """Why it cannot be played on this machine; empty if it can."""
+        """Why it cannot run on this machine; empty if it can."""
         return missing(*self.needs) if self.needs else ""
 
     def run(self, folder: Path) -> Row:
@@ -47,7 +47,7 @@ class Scenario:
             return stage.finish()
 
     def shortfalls(self, row: Row) -> list[str]:
-        """Return of what a run had too little to show anything, in words."""
+        """Return what a run had too little of to prove anything, in words."""
         wanted = [
             ("faults", len(row.faults) + row.lost_answers, 1),
             ("records acknowledged", row.verdict.sends[Outcome.OK], SENT_MIN),
@@ -70,7 +70,7 @@ def scenario(
     is_short: bool = False,
     complains: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
-    """Put a story into the list of all."""
+    """Add a story to the list of all."""
 
     def add(play: Callable[[Stage], None]) -> Callable[[Stage], None]:
         SCENARIOS.append(
@@ -95,7 +95,7 @@ HEAD = (
 
 
 def line(one: Scenario, row: Row | str) -> str:
-    """Return one line of the table; a string says why there is no row."""
+    """Return one line of the table; a string says why there is no result."""
     if isinstance(row, str):
         return f"{one.name:<73}{row}"
     sends, ended = row.verdict.sends, row.verdict.transactions

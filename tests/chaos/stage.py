@@ -1,4 +1,4 @@
-"""One run: brokers, their machines, clients, faults; and the row of the table that comes of it."""
+"""One run: brokers, machines, clients and faults; and the resulting row of the table."""
 
 import json
 import subprocess
@@ -28,9 +28,9 @@ from tests.chaos.workload import PARTITIONS, TRANSACTOR, USUAL, Workload
 from tools.repository import ROOT
 
 PROGRESS_SECONDS_MAX = 60.0
-"""A partition that takes no record for this long when all is well again is stuck."""
+"""A partition that accepts no record for this long after everything is healed is stuck."""
 MOVE_SECONDS_MAX = 90.0
-"""Moves of the few records of a run are over long before that, also when brokers die meanwhile."""
+"""Moves of the few records of a run finish long before that, even when brokers die meanwhile."""
 DISK_MIB = 64
 SECRET = "secret"
 _LOOK_SECONDS = 0.1
@@ -41,20 +41,20 @@ D = TypeVar("D", bound=PoweredDisk | SmallDisk)
 
 
 class Stuck(AssertionError):
-    """All is well again, and still records do not go through."""
+    """Everything is healed, and records still do not go through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a scenario is played on."""
+    """The brokers, disks and clients of a scenario."""
 
     brokers: int = 1
     has_network: bool = False
     answers_lost_min: int = 0
-    """So many answers to what is written in transactions must get lost; not with a network."""
+    """How many answers to transactional writes must get lost; not combined with a network."""
     disk: type[PoweredDisk] | type[SmallDisk] | None = None
     has_clocks: bool = False
-    """Whether each broker has a wall clock of its own, which can jump."""
+    """Whether each broker has a separate wall clock, which can jump."""
     roles: tuple[str, ...] = USUAL
     topic: tuple[str, ...] = ()
     """Settings of the topic, as `name=value`."""
@@ -66,18 +66,18 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What came of a run."""
+    """The result of a run."""
 
     faults: tuple[str, ...]
     lost_answers: int
-    """To Produce requests of transactions: the broker gave them, and nobody got them."""
+    """To Produce requests of transactions: the broker answered, and the answer was lost."""
     verdict: Verdict
     unavailable_ms: int
     seconds: float
 
 
 class Stage:
-    """Everything that a scenario can break; `with` sets it up and clears it away."""
+    """Everything that a scenario can break; `with` sets it up and cleans it up."""
 
     def __init__(self, setting: Setting, folder: Path) -> None:
         self._setting = setting
@@ -166,7 +166,7 @@ class Stage:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given: all brokers."""
+        """The clients' bootstrap addresses: all brokers."""
         return ",".join(broker.address for broker in self.brokers.values())
 
     @property
@@ -180,7 +180,7 @@ class Stage:
         return self._ways.clients_prefix if self._ways is not None else ()
 
     def leader(self, partition: int = 0) -> int:
-        """Return who leads a partition now."""
+        """Return the current leader of a partition."""
         leaders: dict[str, int] = json.loads(self._ask("leaders"))
         return leaders[str(partition)]
 
@@ -205,30 +205,30 @@ class Stage:
         return done.stdout
 
     def count(self, name: str) -> None:
-        """Say that a fault is being done; the table tells how many there were."""
+        """Record a fault; the table shows how many there were."""
         self._faults.append(name)
 
     def kill(self, *nodes: int) -> None:
-        """End brokers at once, all at the same time."""
+        """Kill brokers, all at the same time."""
         for _ in nodes:
             self.count("kill")
         kill_all([self.brokers[node] for node in nodes])
 
     def start(self, *nodes: int) -> None:
-        """Start brokers that ended; none waits for another."""
+        """Start brokers that ended, without waiting for each other."""
         for node in nodes:
             self.brokers[node].launch()
         for node in nodes:
             self.brokers[node].wait_until_it_listens()
 
     def pause(self, *nodes: int) -> None:
-        """Let brokers stand still."""
+        """Pause brokers."""
         for node in nodes:
             self.count("pause")
             self.brokers[node].pause()
 
     def resume(self, *nodes: int) -> None:
-        """Let brokers go on."""
+        """Resume brokers."""
         for node in nodes:
             self.brokers[node].resume()
 
@@ -238,33 +238,33 @@ class Stage:
         self.network.isolate(node, also_from_clients=also_from_clients)
 
     def silence(self, sender: int, *receivers: int) -> None:
-        """Let nothing of one broker reach some others, while it still hears them."""
+        """Drop everything that one broker sends to some others, while it still hears them."""
         self.count("cut")
         for receiver in receivers:
             self.network.cut_one_way(sender, receiver)
 
     def split(self, *halves: tuple[int, ...]) -> None:
-        """Cut all ways between the brokers of different halves."""
+        """Cut all connections between the brokers of different parts."""
         self.count("cut")
         self.network.split(*halves)
 
     def held(self, node: int) -> list[str]:
-        """Return the partitions that a broker holds, is to hold, or is about to lose."""
+        """Return the partitions that a broker hosts, will host, or is about to drop."""
         found: list[str] = json.loads(self._ask("held", str(node)))
         return found
 
     def drain(self, node: int) -> None:
-        """Let everything be moved off a broker."""
+        """Drain a broker."""
         self.count("drain")
         self._ask("drain", str(node))
 
     def move(self, partition: int, *nodes: int) -> None:
-        """Begin to move a partition to these brokers, the preferred leader first."""
+        """Start moving a partition to these brokers, the preferred leader first."""
         self.count("move")
         self._ask("move", str(partition), *map(str, nodes))
 
     def remove(self, node: int) -> None:
-        """Remove a broker that holds nothing; if it runs it ends by itself."""
+        """Remove a broker that hosts nothing; if it runs, it stops on its own."""
         self._ask("remove", str(node))
         broker = self.brokers.pop(node)
         if broker.is_running:
@@ -273,7 +273,7 @@ class Stage:
     def wait_until(
         self, is_so: Callable[[], bool], what: str, seconds_max: float = MOVE_SECONDS_MAX
     ) -> None:
-        """Wait until something has come to be; raises Stuck if it does not."""
+        """Wait until a condition holds; raises Stuck if it does not."""
         late = time.monotonic() + seconds_max
         while not is_so():
             if time.monotonic() > late:
@@ -282,18 +282,18 @@ class Stage:
 
     @property
     def lost_answers(self) -> int:
-        """How many answers got lost so far."""
+        """How many answers have been lost so far."""
         return self._ways.lost if isinstance(self._ways, LossyAnswers) else 0
 
     def heal(self) -> None:
-        """Mend all ways."""
+        """Undo all cuts."""
         self.network.heal()
 
     def lose_power(self, *nodes: int) -> None:
-        """Cut the power of brokers, all at once: they are gone, and so is what was not synced."""
+        """Cut the power of brokers at once: they are gone, and so is everything unsynced."""
         disks = [self.disk(node, PoweredDisk) for node in nodes]
         for node in nodes:
-            self.brokers[node].pause()  # without power it does not live to see its disk go
+            self.brokers[node].pause()  # without power the broker does not see its disk fail
         for disk in disks:
             self.count("power")
             disk.cut_power()
@@ -316,11 +316,11 @@ class Stage:
         )
 
     def work(self, seconds: float) -> None:
-        """Let the clients work, in whatever state the brokers are."""
+        """Let the clients work, whatever state the brokers are in."""
         time.sleep(seconds)
 
     def wait_for_progress(self, seconds_max: float = PROGRESS_SECONDS_MAX) -> None:
-        """Wait until each partition took a record begun after now, and gave one; else Stuck."""
+        """Wait until each partition accepted and served a record sent from now on; else Stuck."""
         begun = now()
         late = begun + int(seconds_max * 10**9)
         while now() < late:
@@ -359,7 +359,7 @@ def _progress(ops: Sequence[Op], since: int) -> tuple[set[int], set[int]]:
 
 
 def _longest_ms(ops: Sequence[Op], begun: int, ended: int) -> int:
-    """Return for how long at most a partition acknowledged nothing, after its first time."""
+    """Return the longest time without an acknowledgement in a partition, after its first."""
     times: dict[int, list[int]] = defaultdict(list)
     for op in ops:
         if isinstance(op, Send) and op.outcome is Outcome.OK and begun < op.ended < ended:

@@ -1,4 +1,4 @@
-"""The checker: silent on histories without a fault, and never silent on a planted one."""
+"""The checker: no findings in correct histories, and a finding for each planted error."""
 
 import random
 from pathlib import Path
@@ -28,25 +28,25 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 
 
 @given(SEEDS)
-def test_a_history_of_a_faultless_log_passes(seed: int) -> None:
+def test_a_correct_history_has_no_findings(seed: int) -> None:
     verdict = check(a_history(seed))
     assert verdict.is_clean, verdict.report()
     assert verdict.sends[Outcome.OK] > 0
     assert verdict.polled > 0
 
 
-def test_there_is_a_planted_mistake_for_every_kind_that_can_be_found() -> None:
+def test_every_kind_of_finding_has_a_planted_error() -> None:
     assert PLANTED.keys() == set(Kind)
 
 
 @pytest.mark.parametrize("kind", PLANTED)
 @given(seed=SEEDS)
-def test_a_planted_mistake_is_found_and_shown(kind: Kind, seed: int) -> None:
+def test_a_planted_error_is_found_and_shown(kind: Kind, seed: int) -> None:
     ops = a_history(seed)
     try:
         wrong = PLANTED[kind](random.Random(seed), ops)
     except (IndexError, StopIteration, ValueError):
-        assume(False)  # the history is too small to hold this mistake
+        assume(False)  # the history is too small for this error
     found = [finding for finding in check(wrong).findings if finding.kind is kind]
     assert found
     assert found[0].evidence or kind is Kind.UNREAD
@@ -77,13 +77,13 @@ def kinds(*ops: Op) -> set[Kind]:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_what_was_not_answered_may_be_there_or_not(is_there: bool) -> None:
+def test_an_unanswered_send_may_or_may_not_be_written(is_there: bool) -> None:
     values = ("v1", "v2") if is_there else ("v2",)
     second = a_send(2, 10, Outcome.OK, len(values) - 1)
     assert kinds(a_send(1, 1, Outcome.UNKNOWN), second, a_final(*values)) == set()
 
 
-def test_records_of_a_plain_producer_may_be_there_twice() -> None:
+def test_a_record_of_a_plain_producer_may_be_duplicated() -> None:
     send = Send(
         process="p",
         partition=0,
@@ -97,14 +97,14 @@ def test_records_of_a_plain_producer_may_be_there_twice() -> None:
     assert kinds(send, a_final("v1", "v1")) == set()
 
 
-def test_a_record_lost_from_one_reader_only_is_found() -> None:
+def test_a_record_missing_for_one_reader_only_is_found() -> None:
     sends = (a_send(1, 1, Outcome.OK, 0), a_send(2, 10, Outcome.OK, 1))
     whole, part = a_final("v1", "v2"), a_final("v1")
     assert Kind.LOST in kinds(*sends, whole, part)
     assert kinds(*sends, whole, whole) == set()
 
 
-def test_two_sends_that_overlap_may_land_in_either_order_of_two_producers() -> None:
+def test_overlapping_sends_of_two_producers_may_be_written_in_either_order() -> None:
     one = a_send(1, 1, Outcome.OK, 1)
     other = Send(
         process="q", partition=0, begun=2, ended=3, value="w", outcome=Outcome.OK, offset=0
@@ -112,7 +112,7 @@ def test_two_sends_that_overlap_may_land_in_either_order_of_two_producers() -> N
     assert kinds(one, other, a_final("w", "v1")) == set()
 
 
-def test_the_order_of_sending_counts_and_not_that_of_the_answers() -> None:
+def test_the_order_of_sends_counts_and_not_that_of_the_answers() -> None:
     first, second = a_send(1, 1, Outcome.UNKNOWN), a_send(2, 10, Outcome.OK, 1)
     assert kinds(second, first, a_final("v1", "v2")) == set()
     assert Kind.REORDERED in kinds(second, first, a_final("v2", "v1"))
@@ -136,26 +136,26 @@ def a_read(offset: int | None, begun: int) -> Committed:
     )
 
 
-def test_a_place_that_was_replaced_is_stale() -> None:
+def test_a_replaced_commit_is_stale() -> None:
     commits = (a_commit(5, 1, 2), a_commit(9, 3, 4))
     assert kinds(*commits, a_read(9, 10)) == set()
     assert kinds(*commits, a_read(5, 10)) == {Kind.STALE_COMMITTED}
     assert kinds(*commits, a_read(None, 10)) == {Kind.STALE_COMMITTED}
 
 
-def test_a_commit_that_was_never_answered_may_take_effect_late() -> None:
+def test_an_unanswered_commit_may_take_effect_late() -> None:
     late = a_commit(5, 1, 2, Outcome.UNKNOWN)
     assert kinds(late, a_commit(9, 3, 4), a_read(5, 10)) == set()
     assert kinds(late, a_commit(9, 3, 4), a_read(9, 10)) == set()
 
 
 @given(SEEDS)
-def test_an_operation_is_read_back_as_it_was_written(seed: int) -> None:
+def test_an_operation_round_trips_through_its_line(seed: int) -> None:
     ops = a_history(seed)
     assert [from_line(to_line(op)) for op in ops] == ops
 
 
-def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
     with file.open("w") as out:
         recorder = Recorder(out)
@@ -164,5 +164,5 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     assert load([file]) == [a_send(1, 1, Outcome.OK, 0)]
 
 
-def test_a_poll_of_nothing_says_nothing() -> None:
+def test_an_empty_poll_proves_nothing() -> None:
     assert kinds(Poll(process="c", partition=0, begun=1, ended=2, records=())) == set()

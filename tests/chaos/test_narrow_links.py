@@ -1,6 +1,6 @@
-"""Three brokers with little bandwidth between them: a large record is written, by one leader.
+"""Three brokers with little bandwidth between them write a large record without an election.
 
-It is made of network namespaces where root plays, and of slow proxies elsewhere.
+The network consists of network namespaces when run as root, and of slow proxies otherwise.
 """
 
 import json
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.long]
 RECORD_BYTES = 20 << 20
 MEGABITS = 32
 TICK_MS = 200
-"""Four times the usual, so that a busy machine costs no election."""
+"""Four times the default, so that a busy machine does not cause an election."""
 
 ELECTION_MS_MAX = 2 * 10 * TICK_MS
 SECONDS_MAX = 150
@@ -40,7 +40,7 @@ NETWORKS = {
 
 
 class World:
-    """Three brokers and the ways between them."""
+    """Three brokers and the network between them."""
 
     def __init__(self, folder: Path, ways: Ways, stack: ExitStack) -> None:
         (folder / "secret").write_text("known to the brokers alone")
@@ -59,7 +59,7 @@ class World:
             self._brokers.append(broker)
 
     def ask(self, word: str, *rest: str) -> Any:
-        """Let a client do something; return what it says."""
+        """Run a client command; return its output."""
         bootstrap = ",".join(broker.address for broker in self._brokers)
         command = [sys.executable, "-m", "tests.chaos.far_client", word, bootstrap, *rest]
         done = subprocess.run(
@@ -75,7 +75,7 @@ class World:
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
-def test_a_record_that_takes_longer_than_an_election_costs_none(
+def test_a_record_that_takes_longer_than_an_election_timeout_causes_no_election(
     network: type[Ways], tmp_path: Path
 ) -> None:
     with ExitStack() as stack:

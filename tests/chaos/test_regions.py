@@ -1,6 +1,6 @@
-"""Brokers in three regions, 80 ms apart: all works, nobody is elected for nothing, and it costs.
+"""Brokers in three regions, 80 ms apart: everything works, without needless elections, at a cost.
 
-What it costs is printed (`pytest -s`) and told in `docs/explanation/cluster.md`.
+The cost is printed (`pytest -s`) and described in `docs/explanation/cluster.md`.
 """
 
 import json
@@ -37,7 +37,7 @@ FETCHES = 'kafkaesque_requests_total{api="Fetch"}'
 
 
 class World:
-    """Three brokers, and clients that stand beside any of them."""
+    """Three brokers, and clients in the region of any of them."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         (folder / "secret").write_text("known to the brokers alone")
@@ -64,7 +64,7 @@ class World:
         )
 
     def ask(self, region: int, word: str, *rest: str) -> Any:
-        """Let a client in a region do something; return what it says."""
+        """Run a client command in a region; return its output."""
         return said(self.begin(region, word, *rest))
 
     def _end(self, broker: BrokerProcess) -> None:
@@ -93,7 +93,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.mark.requirement("Q-5")
-def test_acks_all_costs_one_round_trip_near_the_leader_and_two_elsewhere(world: World) -> None:
+def test_acks_all_takes_one_round_trip_near_the_leader_and_two_elsewhere(world: World) -> None:
     near = median(world.ask(1, "produce", "orders", str(SENDS)))
     far = median(world.ask(2, "produce", "orders", str(SENDS)))
     tell(f"acks=all: {near:.0f} ms near the leader, {far:.0f} ms in another region")
@@ -101,7 +101,7 @@ def test_acks_all_costs_one_round_trip_near_the_leader_and_two_elsewhere(world: 
     assert 2 * ROUND_TRIP_MS <= far < 2 * ROUND_TRIP_MS + SLACK_MS
 
 
-def test_a_consumer_that_says_where_it_stands_reads_there(world: World) -> None:
+def test_a_consumer_with_a_rack_reads_from_its_own_region(world: World) -> None:
     world.ask(1, "produce", "orders", str(SENDS))
     before = world.ask(2, "metric", FETCHES)
     found = world.ask(2, "consume", "orders", "region-2", str(SENDS))
@@ -110,8 +110,8 @@ def test_a_consumer_that_says_where_it_stands_reads_there(world: World) -> None:
     assert after[1] > before[1], "the follower of its own region answers"
 
 
-def test_nobody_is_elected_while_all_is_well(world: World) -> None:
-    """Elections are counted by the winner: every group keeps the leader that it has."""
+def test_a_healthy_cluster_holds_no_elections(world: World) -> None:
+    """Elections are counted by the winner: every group keeps its leader."""
     before = world.ask(1, "metric", ELECTIONS)
     pressed = world.ask(3, "press", "orders", str(QUIET_SECONDS))
     tell(f"{QUIET_SECONDS} s of sending from another region: {pressed}")
@@ -120,7 +120,7 @@ def test_nobody_is_elected_while_all_is_well(world: World) -> None:
 
 
 @pytest.mark.requirement("Q-5")
-def test_a_region_that_is_lost_is_replaced_by_another(world: World) -> None:
+def test_another_region_takes_over_from_a_lost_one(world: World) -> None:
     world.ask(2, "create", "other", "1", "2", "3")
     client = world.begin(2, "press", "other", "12")
     time.sleep(4)

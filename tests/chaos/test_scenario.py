@@ -1,4 +1,4 @@
-"""A run that found nothing is good only if there was enough in which something could be found."""
+"""A run without findings passes only if there was enough to find something in."""
 
 from collections import Counter
 from dataclasses import replace
@@ -40,10 +40,10 @@ def of(play: object) -> Scenario:
 TRANSACTIONAL = of(
     unanswered.answers_get_lost_within_transactions_of_three_while_leaders_are_killed
 )
-PLAIN = of(alone.a_broker_alone_is_killed_again_and_again)
+PLAIN = of(alone.a_single_broker_is_killed_again_and_again)
 
 
-def test_a_run_with_enough_of_everything_is_good() -> None:
+def test_a_run_with_enough_of_everything_passes() -> None:
     assert is_good(TRANSACTIONAL, ENOUGH)
     assert line(TRANSACTIONAL, ENOUGH).endswith("clean")
 
@@ -58,19 +58,19 @@ def test_a_run_with_enough_of_everything_is_good() -> None:
         ({Outcome.OK: COMMITTED_MIN}, f"0 transactions aborted, not {ABORTED_MIN}"),
     ],
 )
-def test_a_run_with_too_few_transactions_is_not_good(
+def test_a_run_with_too_few_transactions_does_not_pass(
     too_little: dict[Outcome, int], said: str
 ) -> None:
     row = replace(ENOUGH, verdict=replace(ENOUGH.verdict, transactions=Counter(too_little)))
     assert not is_good(TRANSACTIONAL, row)
     assert line(TRANSACTIONAL, row).endswith(f"too little: {said}")
-    assert is_good(PLAIN, row), "who writes no transactions needs none"
+    assert is_good(PLAIN, row), "a run without transactional producers needs none"
 
 
-def test_a_run_in_which_too_few_answers_got_lost_is_not_good() -> None:
+def test_a_run_with_too_few_lost_answers_does_not_pass() -> None:
     assert not is_good(TRANSACTIONAL, replace(ENOUGH, lost_answers=199))
 
 
-def test_a_run_without_faults_or_without_records_is_not_good() -> None:
+def test_a_run_without_faults_or_records_does_not_pass() -> None:
     assert not is_good(PLAIN, replace(ENOUGH, faults=(), lost_answers=0))
     assert not is_good(PLAIN, replace(ENOUGH, verdict=replace(ENOUGH.verdict, sends=Counter())))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.chaos
         if one.is_short
     ],
 )
-def test_nothing_is_lost_doubled_or_moved_when(story: Scenario, tmp_path: Path) -> None:
+def test_no_record_is_lost_duplicated_or_moved_when(story: Scenario, tmp_path: Path) -> None:
     if story.hindrance:
         pytest.skip(story.hindrance)
     row = story.run(tmp_path)
@@ -32,10 +32,10 @@ def test_nothing_is_lost_doubled_or_moved_when(story: Scenario, tmp_path: Path) 
 
 @pytest.mark.skipif(bool(missing("mkfs.ext4", "losetup")), reason="needs root and ext4")
 @pytest.mark.long
-def test_without_syncing_a_loss_of_power_takes_acknowledged_records_and_is_found(
+def test_without_syncing_a_power_loss_loses_acknowledged_records_and_is_detected(
     tmp_path: Path,
 ) -> None:
-    """So the fault is real, and a broker that forgets to sync would be found out."""
+    """So the fault is real, and a broker that forgets to sync would be detected."""
     setting = Setting(disk=PoweredDisk, topic=("flush.policy=os",))
     with Stage(setting, tmp_path) as stage:
         stage.work(0.5)

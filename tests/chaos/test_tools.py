@@ -1,4 +1,4 @@
-"""The tools of the tests themselves: a fault that does nothing would show nothing."""
+"""The tools of the tests themselves: a fault that does nothing would prove nothing."""
 
 import os
 import subprocess
@@ -41,13 +41,13 @@ for line in sys.stdin:
 
 
 def reach(network: Network, sender: int, receiver: int) -> str:
-    """Say what becomes of a connection to a port where nobody listens."""
+    """Try to connect to a port without a listener, and return the result."""
     command = [*network.prefix(sender), sys.executable, "-c", _CONNECT, network.address(receiver)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @_NEEDS_IP
-def test_a_cut_silences_two_brokers_and_no_others_until_it_is_healed() -> None:
+def test_a_cut_separates_two_brokers_and_no_others_until_it_is_healed() -> None:
     with Network(3) as network:
         assert reach(network, 1, 2) == "reached"
         network.cut(1, 2)
@@ -58,7 +58,7 @@ def test_a_cut_silences_two_brokers_and_no_others_until_it_is_healed() -> None:
 
 
 @_NEEDS_IP
-def test_a_cut_of_one_way_lets_the_other_way_through() -> None:
+def test_a_one_way_cut_lets_the_other_direction_through() -> None:
     with Network(2) as network:
         network.cut_one_way(2, 1)
         hear = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(0.5)\n"
@@ -77,7 +77,7 @@ def test_a_cut_of_one_way_lets_the_other_way_through() -> None:
 
 
 @_NEEDS_MOUNT
-def test_a_loss_of_power_takes_what_was_not_synced_and_only_that(tmp_path: Path) -> None:
+def test_a_power_loss_loses_exactly_what_was_not_synced(tmp_path: Path) -> None:
     with PoweredDisk(tmp_path / "disk", 16) as disk:
         synced, unsynced = disk.folder / "synced", disk.folder / "unsynced"
         command = [sys.executable, "-c", _SYNC, str(synced)]
@@ -93,7 +93,7 @@ def test_a_loss_of_power_takes_what_was_not_synced_and_only_that(tmp_path: Path)
 
 
 @_NEEDS_MOUNT
-def test_a_full_disk_takes_no_byte_until_there_is_room(tmp_path: Path) -> None:
+def test_a_full_disk_accepts_no_byte_until_there_is_room(tmp_path: Path) -> None:
     with SmallDisk(tmp_path / "disk", 4) as disk:
         disk.fill()
         with pytest.raises(OSError, match="No space"):
@@ -103,7 +103,7 @@ def test_a_full_disk_takes_no_byte_until_there_is_room(tmp_path: Path) -> None:
 
 
 @_NEEDS_STRACE
-def test_syncs_of_another_process_fail_while_they_are_told_to(tmp_path: Path) -> None:
+def test_syncs_of_another_process_fail_as_long_as_the_fault_lasts(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _SYNC, str(tmp_path / "file")],
         stdin=subprocess.PIPE,
@@ -125,7 +125,7 @@ def test_syncs_of_another_process_fail_while_they_are_told_to(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(bool(missing("cc")), reason="needs a C compiler")
-def test_a_wall_clock_jumps_and_the_monotonic_one_does_not(tmp_path: Path) -> None:
+def test_the_wall_clock_jumps_and_the_monotonic_clock_does_not(tmp_path: Path) -> None:
     clock = WallClock(tmp_path, "broker")
     command = [sys.executable, "-c", "import time; print(int(time.time()), time.monotonic())"]
 

@@ -1,4 +1,4 @@
-"""Processes of three brokers end or stand still: a minority may, and hardly anybody notices."""
+"""Processes of three brokers end or are paused: clients tolerate the loss of a minority."""
 
 import random
 
@@ -55,7 +55,7 @@ def all_three_are_killed_at_once(stage: Stage) -> None:
 
 
 @scenario("B16", setting=THREE)
-def one_of_three_starts_alone_and_serves_nobody(stage: Stage) -> None:
+def one_of_three_starts_alone_and_serves_no_clients(stage: Stage) -> None:
     for alone in stage.brokers:
         others = [node for node in stage.brokers if node != alone]
         stage.kill(1, 2, 3)
@@ -69,8 +69,8 @@ def one_of_three_starts_alone_and_serves_nobody(stage: Stage) -> None:
 
 
 @scenario("B17", "B18", "B19", setting=THREE)
-def the_leader_of_three_stands_still(stage: Stage) -> None:
-    """Clients with default settings wait up to a minute for what they asked it before."""
+def the_leader_of_three_is_paused(stage: Stage) -> None:
+    """Clients with default settings wait up to a minute for requests sent to it before."""
     for _ in range(ROUNDS):
         leader = stage.leader()
         stage.pause(leader)
@@ -80,7 +80,7 @@ def the_leader_of_three_stands_still(stage: Stage) -> None:
 
 
 @scenario("B18", "B24", setting=THREE)
-def two_of_three_stand_still(stage: Stage) -> None:
+def two_of_three_are_paused(stage: Stage) -> None:
     for _ in range(ROUNDS):
         nodes = stage.followers()
         stage.pause(*nodes)
@@ -115,7 +115,7 @@ def _no_send_failed(stage: Stage) -> None:
 
 
 @scenario("B11", "B15", "B21", "B24", "B41", setting=THREE)
-def kills_and_pauses_come_as_chance_wants(stage: Stage) -> None:
+def kills_and_pauses_come_at_random(stage: Stage) -> None:
     chance = random.Random(STORM_SEED)
     for _ in range(5 * ROUNDS):
         node = chance.choice(list(stage.brokers))
@@ -132,7 +132,7 @@ def kills_and_pauses_come_as_chance_wants(stage: Stage) -> None:
 
 @scenario("B12", "B24", setting=THREE)
 def two_more_join_three_while_leaders_are_killed(stage: Stage) -> None:
-    """The catalog gets five voters out of three, and must not lose its mind on the way."""
+    """The catalog grows from three to five voters and must lose nothing on the way."""
     for _ in range(2):
         leader = stage.leader()
         stage.kill(leader)
@@ -145,7 +145,7 @@ def two_more_join_three_while_leaders_are_killed(stage: Stage) -> None:
 
 @scenario("B43", setting=Setting(brokers=3, has_clocks=True), needs=("cc",))
 def the_clocks_of_three_jump_by_hours(stage: Stage) -> None:
-    """Who leads, and for how long, must not depend on the time of day."""
+    """Leadership must not depend on the time of day."""
     for seconds in (3600, -3600, 7200):
         for node, clock in stage.clocks.items():
             stage.count("clock")

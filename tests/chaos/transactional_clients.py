@@ -19,12 +19,13 @@ ABORTS = 0.4
 """How many transactions are aborted, often before their records are answered."""
 _PAUSE_SECONDS_MAX = 0.1
 _RETRY_BACKOFF_MS = 1_000
-"""So long that a batch whose answer got lost is still to be sent again when its producer aborts:
-then librdkafka gives it up, and numbers the next one like it."""
+"""So long that a batch whose answer was lost is still due for a retry when its producer aborts:
+then librdkafka drops it, and reuses its sequence for the next one.
+"""
 
 
 def transact(job: Job, out: Recorder, stop: Stop) -> None:
-    """Write transaction after transaction; begin again with a new producer after a fatal error."""
+    """Write one transaction after another; use a new producer after a fatal error."""
     numbers = count()
     chance = random.Random(job.name)
     while not stop.is_asked:
@@ -32,7 +33,7 @@ def transact(job: Job, out: Recorder, stop: Stop) -> None:
 
 
 class _Transactor:
-    """One transactional producer, from its making to its end or its first fatal error."""
+    """One transactional producer, from its creation to its end or its first fatal error."""
 
     def __init__(self, job: Job, out: Recorder, chance: random.Random) -> None:
         self._job = job
@@ -109,7 +110,7 @@ class _Transactor:
         return True
 
     def _persist(self, call: Callable[[], None]) -> None:
-        """Call again what can be; raises KafkaException for what cannot."""
+        """Retry retriable errors; raises KafkaException for others."""
         for tries_left in reversed(range(TRIES_MAX)):
             try:
                 call()
@@ -121,7 +122,7 @@ class _Transactor:
 
 
 def read_transactions(job: Job, out: Recorder, stop: Stop) -> None:
-    """Read all that is committed, when all is over; a transaction that hangs ends in a timeout."""
+    """Read everything committed in the end; a hanging transaction ends in a timeout."""
     reader = Consumer(
         {
             "bootstrap.servers": job.bootstrap,

@@ -1,7 +1,7 @@
-"""Transactions, checked as wholes: what was committed is there, once; what was aborted is not.
+"""Checks transactions as wholes: committed ones are there once, aborted ones are not.
 
-Their records lie in a topic of their own. Each value is sent once, so the last reading of that
-topic tells what became of each transaction.
+Their records are in a separate topic. Each value is sent once, so the final reading of that topic
+shows how each transaction ended.
 """
 
 from collections import Counter
@@ -12,11 +12,11 @@ from tests.chaos.history import NO_PARTITION, Op, Outcome, Transaction, Visible
 
 
 def broken_transactions(ops: Sequence[Op]) -> Iterator[Finding]:
-    """Yield every transaction that is not there as its producer was told."""
+    """Yield every transaction that differs from what its producer was answered."""
     transactions = [op for op in ops if isinstance(op, Transaction)]
     readings = [op for op in ops if isinstance(op, Visible)]
     if transactions and not readings:
-        yield _finding(Kind.UNREAD, "nobody read the transactions in the end")
+        yield _finding(Kind.UNREAD, "the transactions were not read in the end")
     for reading in readings:
         seen = Counter(reading.values)
         for one in transactions:

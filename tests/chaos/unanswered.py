@@ -1,4 +1,4 @@
-"""What happens to transactions whose producers miss some answers: committed is there, once."""
+"""Transactions whose producers miss some answers: committed records are there, once."""
 
 from tests.chaos.scenario import scenario
 from tests.chaos.stage import Setting, Stage
@@ -9,11 +9,11 @@ ALONE = Setting(roles=ROLES, answers_lost_min=10)
 THREE = Setting(brokers=3, roles=ROLES, answers_lost_min=200)
 KILLS = 4
 SECONDS_MAX = 600.0
-"""How long so many answers may take to get lost: clients wait long before they send again."""
+"""How long it may take to lose so many answers: clients wait long before they retry."""
 
 
 def wait_for(stage: Stage, count: int) -> None:
-    """Wait until so many answers got lost."""
+    """Wait until so many answers have been lost."""
     stage.wait_until(lambda: stage.lost_answers >= count, f"{count} answers got lost", SECONDS_MAX)
 
 

@@ -1,4 +1,4 @@
-"""The ways between brokers, and how they are cut; made of namespaces or of proxies."""
+"""The network between brokers, and how it is cut; made of namespaces or of proxies."""
 
 from abc import ABC, abstractmethod
 from itertools import permutations
@@ -9,7 +9,7 @@ from tests.chaos.brokers import BrokerProcess, Place
 
 
 class Ways(ABC):
-    """A network of brokers 1..n and of clients, who are number 0; `with` sets it up."""
+    """A network of brokers 1..n and of clients, which are number 0; `with` sets it up."""
 
     def __init__(self, brokers: int) -> None:
         self._nodes = range(brokers + 1)
@@ -27,11 +27,11 @@ class Ways(ABC):
 
     @abstractmethod
     def place(self, node: int, data: Path, secret: Path) -> Place:
-        """Return where a broker is to live."""
+        """Return where a broker will run."""
 
     @abstractmethod
     def cut_one_way(self, sender: int, receiver: int) -> None:
-        """Let nothing of one node reach the other; the other direction stays."""
+        """Drop everything that one node sends to the other; the other direction works."""
 
     @abstractmethod
     def heal(self) -> None:
@@ -39,7 +39,7 @@ class Ways(ABC):
 
     @abstractmethod
     def narrow(self, megabits: int) -> None:
-        """Let so many megabits a second leave each broker."""
+        """Limit what each broker sends to this many megabits per second."""
 
     @property
     def clients_prefix(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class Ways(ABC):
         return ()
 
     def started(self, node: int, broker: BrokerProcess) -> None:  # noqa: B027  (few need it)
-        """Hear that a broker serves for the first time."""
+        """Called when a broker serves for the first time."""
 
     def cut(self, one: int, other: int) -> None:
         """Cut both directions."""
@@ -55,13 +55,13 @@ class Ways(ABC):
         self.cut_one_way(other, one)
 
     def isolate(self, node: int, *, also_from_clients: bool = False) -> None:
-        """Cut a broker from all other brokers, and from the clients if so wanted."""
+        """Cut a broker off from all other brokers, and on request from the clients."""
         for other in self._nodes:
             if other != node and (other != 0 or also_from_clients):
                 self.cut(node, other)
 
     def split(self, *halves: tuple[int, ...]) -> None:
-        """Cut all between the brokers of different parts."""
+        """Cut all connections between the brokers of different parts."""
         for one, other in permutations(halves, 2):
             for sender in one:
                 for receiver in other:

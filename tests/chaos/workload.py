@@ -1,4 +1,4 @@
-"""The clients of a run: each in a process of its own, with a history of its own."""
+"""The clients of a run: each in a separate process, with a separate history."""
 
 import subprocess
 import sys
@@ -25,11 +25,11 @@ AT_THE_END = ("confluent-places", "confluent-final", "kafka-python-final")
 
 
 class ClientFailed(AssertionError):
-    """A client process ended with an error, or not at all; the text has what it said."""
+    """A client process failed or did not end; the text has its output."""
 
 
 class Workload:
-    """Clients that run until they are told to stop, and those that look at the end."""
+    """Clients that run until stopped, and clients that read everything in the end."""
 
     def __init__(self, folder: Path, bootstrap: str, prefix: tuple[str, ...] = ()) -> None:
         self._folder = folder
@@ -62,7 +62,7 @@ class Workload:
                 )
 
     def stop(self) -> None:
-        """Let all finish what they have begun; raises ClientFailed."""
+        """Stop all clients after their current operations; raises ClientFailed."""
         for process in self._running.values():
             process.terminate()
         self.wait()
@@ -86,7 +86,7 @@ class Workload:
         self.wait()
 
     def kill(self) -> None:
-        """End what is left, whatever it does."""
+        """Kill the remaining clients."""
         for process in self._running.values():
             process.kill()
             process.wait()

@@ -1,4 +1,4 @@
-"""`kafkaesque backup` and `kafkaesque restore`, as people and scripts see them."""
+"""`kafkaesque backup` and `kafkaesque restore`, as users and scripts see them."""
 
 import json
 import signal
@@ -46,7 +46,7 @@ def test_each_topic_is_a_line_and_the_last_line_sums_up(
     assert lines[2].endswith("1 group")
 
 
-def test_json_is_one_object(source: Broker, tmp_path: Path, capsys: Captured) -> None:
+def test_json_output_is_one_object(source: Broker, tmp_path: Path, capsys: Captured) -> None:
     assert backup(source, tmp_path / "b", "--json", "--topic", "orders") == 0
     said = json.loads(capsys.readouterr().out)
     assert said["topics"][0]["topic"] == "orders"
@@ -59,7 +59,7 @@ def test_json_is_one_object(source: Broker, tmp_path: Path, capsys: Captured) ->
         assert contents(target.bootstrap, "orders") == contents(source.bootstrap, "orders")
 
 
-def test_a_topic_that_is_there_is_refused_in_one_sentence(
+def test_an_existing_topic_is_refused_in_one_sentence(
     source: Broker, tmp_path: Path, capsys: Captured
 ) -> None:
     assert backup(source, tmp_path / "b") == 0
@@ -91,12 +91,12 @@ def test_wrong_usage_is_exit_code_2(source: Broker, tmp_path: Path, capsys: Capt
     assert restore(source, tmp_path, "--rename", "x") == 2
 
 
-def test_a_broker_that_is_not_there_is_said(tmp_path: Path, capsys: Captured) -> None:
+def test_an_unreachable_broker_is_reported(tmp_path: Path, capsys: Captured) -> None:
     assert run(["backup", str(tmp_path / "b"), "--bootstrap", "127.0.0.1:1"]) == 1
     assert "cannot reach a broker" in capsys.readouterr().err
 
 
-def test_ctrl_c_leaves_what_can_be_gone_on_with_and_says_so(
+def test_ctrl_c_leaves_a_backup_that_can_be_continued_and_says_so(
     source: Broker, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(self: Watch, topic: str, *, records: int, size: int) -> None:

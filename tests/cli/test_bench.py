@@ -26,7 +26,7 @@ def broker() -> Iterator[Broker]:
 
 
 def bench(broker: Broker, *words: str) -> dict[str, object]:
-    """Run it in a process of its own and return what it prints as JSON."""
+    """Run it in a separate process and return the JSON that it prints."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "kafkaesque", "bench", *words),
@@ -41,7 +41,7 @@ def bench(broker: Broker, *words: str) -> dict[str, object]:
     return found
 
 
-def test_what_was_sent_is_read_again(broker: Broker) -> None:
+def test_sent_messages_are_read_back(broker: Broker) -> None:
     sent = bench(broker, "produce", "sent", "--count", "5000", "--size", "50")
     assert sent["messages"] == 5000
     read = bench(broker, "consume", "sent")
@@ -57,7 +57,7 @@ def test_a_rate_is_kept_and_acknowledgements_are_timed(broker: Broker) -> None:
     assert 0 < latencies["p50"] <= latencies["p99"] <= latencies["max"]
 
 
-def test_every_message_is_followed_to_its_end(broker: Broker) -> None:
+def test_end_to_end_latency_is_measured_for_every_message(broker: Broker) -> None:
     found = bench(broker, "latency", "followed", "--rate", "200", "--seconds", "0.5")
     assert found["messages"] == 100
     latencies = found["latency_ms"]
@@ -65,7 +65,7 @@ def test_every_message_is_followed_to_its_end(broker: Broker) -> None:
     assert 0 < latencies["p50"] <= latencies["max"]
 
 
-def test_people_are_told_in_a_sentence(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_gets_a_sentence(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", "produce", "sent", "--count", "10", "--bootstrap", broker.bootstrap]
     assert run(words) == 0
     assert capsys.readouterr().out.startswith("sent 10 messages in ")
@@ -76,8 +76,6 @@ def test_an_empty_topic_cannot_be_read(broker: Broker, capsys: pytest.CaptureFix
     assert "holds no messages" in capsys.readouterr().err
 
 
-def test_a_topic_that_does_not_exist_is_not_made(
-    broker: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_topic_is_not_created(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "produce", "unknown", "--bootstrap", broker.bootstrap]) == 1
     assert "unknown" in capsys.readouterr().err

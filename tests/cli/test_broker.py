@@ -31,7 +31,7 @@ def settings(running: Broker, *arguments: str) -> dict[str, Any]:
     return {one["name"]: one for one in map(json.loads, found)}
 
 
-def test_settings_of_all_brokers_and_of_one_are_set_shown_and_unset(running: Broker) -> None:
+def test_cluster_wide_and_single_settings_are_set_shown_and_unset(running: Broker) -> None:
     assert SIZE not in settings(running)
     done = kafkaesque(running, "alter", "--set", f"{SIZE}=20")
     assert done.output == "all brokers: settings changed\n"
@@ -51,13 +51,13 @@ def test_settings_of_all_brokers_and_of_one_are_set_shown_and_unset(running: Bro
     assert settings(running, "1", "--all")[SIZE]["source"] == "default"
 
 
-def test_a_dry_run_says_whether_it_could_be_done(running: Broker) -> None:
+def test_a_dry_run_says_whether_the_change_is_possible(running: Broker) -> None:
     done = kafkaesque(running, "alter", "--dry-run", "--set", f"{SIZE}=20")
     assert done.output == "settings of all brokers could be changed\n"
     assert settings(running) == {}
 
 
-def test_levels_of_loggers_are_shown_and_changed(running: Broker) -> None:
+def test_logger_levels_are_shown_and_changed(running: Broker) -> None:
     def levels() -> dict[str, str]:
         found = kafkaesque(running, "log", "1", "--json").output.splitlines()
         return {one["logger"]: one["level"] for one in map(json.loads, found)}
@@ -80,7 +80,7 @@ def test_levels_of_loggers_are_shown_and_changed(running: Broker) -> None:
         (("log", "1", "--set", "kafkaesque.nowhere=INFO"), 1, "unknown logger"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_sentence(
+def test_an_invalid_change_is_refused_in_one_sentence(
     running: Broker,
     capsys: pytest.CaptureFixture[str],
     arguments: tuple[str, ...],

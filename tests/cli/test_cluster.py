@@ -22,22 +22,22 @@ def folder(tmp_path: Path) -> Path:
 
 
 def end(process: subprocess.Popen[str], _: list[str]) -> None:
-    """Tell the command to stop."""
+    """Stop the command."""
     process.send_signal(signal.SIGTERM)
 
 
 def interrupt(process: subprocess.Popen[str], lines: list[str]) -> None:
-    """Do what a terminal does on ctrl-C: signal all that runs in its foreground."""
+    """Act like a terminal on ctrl-C: signal all processes in its foreground."""
     pids = [int(line.split("\t")[2]) for line in lines[:-1]]
-    # Two signals end a broker as a crash does, if it has not stopped between them.
-    assert process.pid not in map(os.getpgid, pids), "brokers hear of it from one alone"
+    # Two signals end a broker like a crash, if it has not stopped between them.
+    assert process.pid not in map(os.getpgid, pids), "brokers are signalled only once"
     os.killpg(process.pid, signal.SIGINT)
 
 
 def up_and_down(
     folder: Path, brokers: int, stop: Callable[[subprocess.Popen[str], list[str]], None] = end
 ) -> tuple[list[int], list[str]]:
-    """Start a cluster, look who is in it, and stop it; return that, and what it printed."""
+    """Start a cluster, list its brokers, and stop it; return the list, and what it printed."""
     command = [sys.executable, "-m", "kafkaesque", "cluster", "up", "--port", "0"]
     command += ["--brokers", str(brokers), "--data", str(folder)]
     pipe = subprocess.PIPE
@@ -52,12 +52,12 @@ def up_and_down(
             stop(process, lines)
             assert process.wait(SECONDS_MAX) == 0
         finally:
-            process.terminate()  # if it has not ended by now; we would wait for it
+            process.terminate()  # if it has not ended by now, we would wait for it
     return sorted(known), lines
 
 
 @pytest.mark.long
-def test_a_cluster_starts_grows_and_starts_again_in_its_folders(folder: Path) -> None:
+def test_a_cluster_starts_grows_and_restarts_in_its_folders(folder: Path) -> None:
     assert up_and_down(folder, 1)[0] == [1]
     numbers, lines = up_and_down(folder, 3)
     assert numbers == [1, 2, 3]
@@ -69,7 +69,7 @@ def test_ctrl_c_in_a_terminal_stops_all_brokers_cleanly(folder: Path) -> None:
     assert up_and_down(folder, 3, stop=interrupt)[0] == [1, 2, 3]
 
 
-def test_any_one_of_three_may_be_lost_when_the_address_is_told(folder: Path) -> None:
+def test_any_one_of_three_may_be_lost_when_the_addresses_are_given(folder: Path) -> None:
     voters: list[int] = []
 
     def look(process: subprocess.Popen[str], lines: list[str]) -> None:

@@ -23,7 +23,7 @@ from kafkaesque.testing import Cluster
 from tests.complaints import WITHOUT_LEADERS
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     from kafka import TopicPartition as Partition
     from kafka.admin import KafkaAdminClient
 
@@ -51,7 +51,7 @@ class Cli:
         self._capsys = capsys
 
     def __call__(self, *words: str) -> tuple[int, str]:
-        """Run a command; return its exit code and all that it printed."""
+        """Run a command; return its exit code and everything that it printed."""
         self._capsys.readouterr()
         code = run([*words, "--bootstrap", self._bootstrap])
         out, err = self._capsys.readouterr()
@@ -70,7 +70,7 @@ def create(cluster: Cluster, topic: str, partitions: int, replicas: int) -> None
 
 
 def succeed(cli: "Cli", *words: str) -> None:
-    """Run a command until it succeeds; what it says instead is shown if that takes too long."""
+    """Run a command until it succeeds; its output is shown if that takes too long."""
     deadline = time.monotonic() + SECONDS_MAX
     while (said := cli(*words))[0] != 0:
         assert time.monotonic() < deadline, said[1]
@@ -80,11 +80,11 @@ def succeed(cli: "Cli", *words: str) -> None:
 def wait(is_done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + SECONDS_MAX
     while not is_done():
-        assert time.monotonic() < deadline, "it does not come to be"
+        assert time.monotonic() < deadline, "the condition never holds"
         time.sleep(LOOK_EVERY_S)
 
 
-def test_a_cluster_whose_levels_are_as_high_as_can_be_is_not_upgraded(cli: Cli) -> None:
+def test_a_cluster_at_the_highest_levels_is_not_upgraded(cli: Cli) -> None:
     code, text = cli("cluster", "upgrade")
     assert code == 0, text
     found = {
@@ -104,7 +104,7 @@ def catalog_leaders(cluster: Cluster) -> set[int | None]:
 
 
 @pytest.mark.requirement("Q-4")
-def test_status_and_doctor_see_a_cluster_as_it_is_and_a_topic_gets_more_copies(
+def test_status_and_doctor_describe_a_cluster_and_a_topic_gets_more_copies(
     cluster: Cluster, cli: Cli
 ) -> None:
     create(cluster, "orders", 3, 2)
@@ -155,7 +155,7 @@ def test_links_and_leaders_are_counted_for_prometheus(cluster: Cluster) -> None:
     assert float(lines["kafkaesque_elections_total"]) >= float(lines["kafkaesque_leaders"])
 
 
-def test_admin_clients_of_kafka_move_elect_and_describe(cluster: Cluster) -> None:
+def test_kafkas_admin_clients_move_elect_and_describe(cluster: Cluster) -> None:
     create(cluster, "moved", 1, 2)
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     place = Partition("moved", 0)
@@ -176,7 +176,7 @@ def test_admin_clients_of_kafka_move_elect_and_describe(cluster: Cluster) -> Non
     assert [one.name() for one in found.values()] == ["ELECTION_NOT_NEEDED"]
 
 
-def test_a_move_to_a_broker_that_does_not_exist_is_refused(cluster: Cluster, cli: Cli) -> None:
+def test_a_move_to_an_unknown_broker_is_refused(cluster: Cluster, cli: Cli) -> None:
     create(cluster, "staying", 1, 2)
     for words in ((), ("--yes",)):
         code, text = cli("cluster", "move", "staying", "0", "1", "9", *words)
@@ -197,7 +197,7 @@ def test_a_drain_that_cannot_end_says_why(cluster: Cluster, cli: Cli) -> None:
     "link_refused peer=127.0.0.1:* reason='broker 3 was removed from the cluster and its *",
     "link_refused peer=127.0.0.1:* reason='the other side refuses the link: broker 3 was *",
 )
-def test_a_broker_is_drained_removed_and_refused_when_it_comes_back(
+def test_a_broker_is_drained_removed_and_refused_when_it_returns(
     cluster: Cluster, cli: Cli
 ) -> None:
     added = cluster.add()
@@ -217,7 +217,7 @@ def test_a_broker_is_drained_removed_and_refused_when_it_comes_back(
     assert cli("cluster", "drain", "3", "--yes")[0] == 1
 
 
-def test_a_broker_that_is_down_is_told_of_with_what_it_holds(cluster: Cluster, cli: Cli) -> None:
+def test_a_broker_that_is_down_is_listed_with_its_partitions(cluster: Cluster, cli: Cli) -> None:
     create(cluster, "few", 1, 2)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     one = admin.list_topics("few", SECONDS_MAX).topics["few"].partitions[0]
@@ -242,7 +242,7 @@ def test_a_broker_that_is_down_is_told_of_with_what_it_holds(cluster: Cluster, c
 )
 @pytest.mark.long
 @WITHOUT_LEADERS
-def test_one_of_two_brokers_goes_on_when_the_other_is_gone_for_good(
+def test_one_of_two_brokers_carries_on_when_the_other_is_lost_permanently(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Cluster(2, tmp_path, settings=SETTINGS) as pair:
@@ -264,11 +264,11 @@ def test_one_of_two_brokers_goes_on_when_the_other_is_gone_for_good(
         assert run([*words, "--yes"]) == 0
         pair.restart(2)
         assert pair.leader("orders") == 2
-        # Else the one copy that is kept could be the other one's: for a moment it counts as there.
+        # Otherwise the other broker could keep the one copy: for a moment it counts as live.
         wait(lambda: cli.status()["brokers"][0]["state"] == "down")
         assert cli("topic", "alter", "orders", "--replicas", "1", "--yes")[0] == 0
         assert cli("cluster", "drain", "1", "--yes")[0] == 0
-        assert cli("topic", "create", "meanwhile")[0] == 0, "on the other one alone"
+        assert cli("topic", "create", "meanwhile")[0] == 0, "only on the other broker"
         succeed(cli, "cluster", "remove", "1", "--yes")
         with pytest.raises(KafkaesqueError, match="broker 1 was removed from the cluster"):
             pair.restart(1)

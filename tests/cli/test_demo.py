@@ -17,7 +17,7 @@ SEEN = [(0, 0, b"a"), (0, 1, b"b"), (1, 0, b"c")]
 
 
 def row(out: str, what: str) -> int:
-    """Return the number that a table shows for something."""
+    """Return the number in a row of a table."""
     found = re.search(rf"{re.escape(what)}\s*[│|]\s*([\d,]+)", out)
     assert found is not None, out
     return int(found[1].replace(",", ""))
@@ -25,7 +25,7 @@ def row(out: str, what: str) -> int:
 
 @pytest.mark.long
 @WITHOUT_LEADERS
-def test_the_demo_kills_a_leader_and_ends_well_without_colour(
+def test_the_demo_kills_a_leader_and_succeeds_without_colour(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(SHORT) == 0
@@ -34,29 +34,29 @@ def test_the_demo_kills_a_leader_and_ends_well_without_colour(
     assert row(out, "of these lost") == row(out, "there twice") == row(out, "refused") == 0
     assert re.search(r"kill -9 \d+: broker \d, which leads partitions", out)
     assert re.search(r"partition 0: broker \d leads after [\d,]+ ms", out)
-    assert re.search(r"broker \d .*is down", out), "so says the doctor"
+    assert re.search(r"broker \d .*is down", out), "the doctor says so"
     assert "has caught up" in out
     assert "by hand" in out
     assert "\x1b" not in out
 
 
-def test_what_is_read_as_it_was_acknowledged_is_good() -> None:
+def test_acknowledged_records_read_unchanged_are_good() -> None:
     verdict = compare(SENT, SEEN)
     assert verdict.is_good
     assert verdict.acknowledged == 3
 
 
-def test_a_record_that_is_gone_is_counted() -> None:
+def test_a_lost_record_is_counted() -> None:
     verdict = compare(SENT, SEEN[:-1])
     assert (verdict.lost, verdict.is_good) == (1, False)
 
 
-def test_a_record_that_is_there_twice_is_counted() -> None:
+def test_a_duplicate_record_is_counted() -> None:
     verdict = compare(SENT, [*SEEN, (1, 1, b"c")])
     assert (verdict.twice, verdict.is_good) == (1, False)
 
 
-def test_a_record_at_another_place_is_counted() -> None:
+def test_a_record_at_another_offset_is_counted() -> None:
     verdict = compare(SENT, [(0, 0, b"b"), (0, 1, b"a"), (1, 0, b"c")])
     assert (verdict.elsewhere, verdict.is_good) == (2, False)
 
@@ -65,7 +65,7 @@ def test_nothing_acknowledged_is_not_good() -> None:
     assert not compare({}, []).is_good
 
 
-def test_a_record_before_an_earlier_one_is_counted() -> None:
+def test_a_reordered_record_is_counted() -> None:
     verdict = compare(SENT, SEEN, {b"a": 2, b"b": 1, b"c": 3})
     assert (verdict.reordered, verdict.is_good) == (1, False)
 
@@ -85,13 +85,13 @@ def test_the_demo_exits_with_1_when_the_broker_lost_a_record(
     assert row(capsys.readouterr().out, "of these lost") == 1
 
 
-def test_nonsense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--seed", "x"]) == 2
     assert "'x' is not a valid integer" in capsys.readouterr().err
     assert run(["demo", "7"]) == 2
 
 
-def test_what_to_type_next_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suggested_commands_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "bin" / "kafkaesque-of-a-clone"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")

@@ -1,4 +1,4 @@
-"""`kafkaesque dlq` against a real broker with dead letters in it."""
+"""`kafkaesque dlq` against a real broker with dead letters."""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def bootstrap() -> Iterator[str]:
 
 
 async def bury(bootstrap: str) -> None:
-    """Let a worker put three messages aside."""
+    """Let a worker bury three messages."""
 
     async def refuse(delivery: Delivery) -> None:
         raise (KeyError if delivery.text == "a" else ValueError)("no")
@@ -80,13 +80,13 @@ def test_dead_letters_are_listed_shown_and_sent_back_once(bootstrap: str) -> Non
 
 
 @pytest.mark.requirement("PAT-5")
-def test_dead_letters_are_kept_for_the_time_that_was_set(bootstrap: str) -> None:
+def test_dead_letters_are_kept_for_the_configured_time(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     [future] = admin.describe_configs([ConfigResource(ResourceType.TOPIC, DEAD)]).values()
     assert future.result(10)["retention.ms"].value == str(KEPT_MS)
 
 
-def test_a_letter_with_a_time_that_cannot_be_is_shown_without_it(bootstrap: str) -> None:
+def test_a_letter_with_an_invalid_time_is_shown_without_it(bootstrap: str) -> None:
     texts = (ORIGIN_TOPIC, ERROR, REASON, DIGEST, GROUP)
     numbers = (ORIGIN_PARTITION, ORIGIN_OFFSET, ORIGIN_TIMESTAMP, ATTEMPTS)
     headers = (*((name, b"x") for name in texts), *((name, b"1") for name in numbers))
@@ -95,17 +95,15 @@ def test_a_letter_with_a_time_that_cannot_be_is_shown_without_it(bootstrap: str)
     assert call(bootstrap, "show", "strange").stdout == "0:0\tx:1:1\tx\tx\t1\t0\t-\tx\n"
 
 
-def test_a_topic_that_is_not_there_is_said(
-    bootstrap: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_topic_is_reported(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["dlq", "show", "none.dlq", "--bootstrap", bootstrap]) == 1
     assert "there is no topic none.dlq" in capsys.readouterr().err
 
 
-def test_a_place_that_is_none_is_wrong_usage(bootstrap: str) -> None:
+def test_an_invalid_position_is_wrong_usage(bootstrap: str) -> None:
     assert run(["dlq", "redrive", DEAD, "--at", "here", "--bootstrap", bootstrap]) == 2
 
 
-def test_a_broker_that_is_not_there_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_broker_is_reported_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["dlq", "list", "--bootstrap", "127.0.0.1:1"]) == 1
     assert "127.0.0.1:1" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`kafkaesque group` against a broker that says what it is told to say."""
+"""`kafkaesque group` against a fake broker."""
 
 import json
 from typing import Any
@@ -46,7 +46,7 @@ from tests.client.fake_broker import ALL_VERSIONS, FakeBroker, Reply
 
 TOPICS = {"orders": 2}
 TIMES = {-2: 3, -1: 10, 1_000: 5}
-"""By what is asked for: the beginning, the end, one second after 1970."""
+"""Offsets by the requested time: the beginning, the end, one second after 1970."""
 
 ASSIGNMENT = b"\0\0" + b"\0\0\0\1" + b"\0\6orders" + b"\0\0\0\1" + b"\0\0\0\1" + b"\0\0\0\0"
 MEMBER = DescribedGroupMember(
@@ -113,7 +113,7 @@ def deleted(request: DeleteGroupsRequest) -> DeleteGroupsResponse:
 
 
 def a_broker(**changed: Reply) -> FakeBroker:
-    """Return a broker with a group that has no members and stands at offset 7 of `orders-0`."""
+    """Return a broker with a group without members, at offset 7 of `orders-0`."""
     table: dict[type[Any], Reply] = {
         ListOffsetsRequest: offsets,
         DescribeGroupsRequest: changed.get("described", described("Empty")),
@@ -165,7 +165,7 @@ def test_a_group_is_described_with_members_and_lag(capsys: pytest.CaptureFixture
     assert standing == [(0, 7, 3, None), (1, None, None, "app")]
 
 
-def test_offsets_of_a_topic_that_is_gone_are_shown_without_an_end(
+def test_offsets_of_a_deleted_topic_are_shown_without_an_end(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with a_broker(committed=committed(("gone", 0, 5))) as broker:
@@ -194,21 +194,21 @@ def test_a_group_is_moved(to: str, expected: int) -> None:
         assert moved_to(broker) == {("orders", 0): expected}
 
 
-def test_a_topic_that_is_named_is_moved_in_all_partitions() -> None:
+def test_a_named_topic_is_moved_in_all_partitions() -> None:
     with a_broker() as broker:
         words = ["reset", "g", "--topic", "orders", "--to", "earliest", "--yes"]
         assert run(["group", *words, "--bootstrap", broker.bootstrap]) == 0
         assert moved_to(broker) == {("orders", 0): 3, ("orders", 1): 3}
 
 
-def test_single_partitions_can_be_chosen() -> None:
+def test_single_partitions_can_be_selected() -> None:
     with a_broker() as broker:
         words = ["reset", "g", "--topic", "orders", "--partition", "1", "--to", "5", "--yes"]
         assert run(["group", *words, "--bootstrap", broker.bootstrap]) == 0
         assert moved_to(broker) == {("orders", 1): 5}
 
 
-def test_without_yes_a_group_stays_and_shown_is_where_it_would_go(
+def test_without_yes_a_group_stays_and_its_new_positions_are_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with a_broker() as broker:
@@ -227,7 +227,7 @@ def test_a_group_with_members_is_not_moved(capsys: pytest.CaptureFixture[str]) -
     assert "group g has members (1): stop them first" in capsys.readouterr().err
 
 
-def test_a_group_that_is_not_there_begins_with_its_first_offsets() -> None:
+def test_an_unknown_group_starts_with_its_first_offsets() -> None:
     nobody = described("Dead", code=ErrorCode.GROUP_ID_NOT_FOUND)
     with a_broker(described=nobody, committed=committed()) as broker:
         words = ["reset", "g", "--topic", "orders", "--to", "latest", "--yes"]
@@ -235,7 +235,7 @@ def test_a_group_that_is_not_there_begins_with_its_first_offsets() -> None:
         assert moved_to(broker) == {("orders", 0): 10, ("orders", 1): 10}
 
 
-def test_a_group_without_offsets_wants_to_know_the_topic() -> None:
+def test_a_group_without_offsets_needs_a_topic() -> None:
     with a_broker(committed=committed()) as broker:
         words = ["reset", "g", "--to", "latest", "--yes"]
         assert run(["group", *words, "--bootstrap", broker.bootstrap]) == 2
@@ -250,7 +250,7 @@ def test_groups_are_deleted_only_with_yes(capsys: pytest.CaptureFixture[str]) ->
         assert len(broker.requests(DeleteGroupsRequest)) == 1
 
 
-def test_reading_as_a_member_says_so_where_there_are_no_groups(
+def test_reading_as_a_member_reports_missing_groups(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     versions = {key: row for key, row in ALL_VERSIONS.items() if key != 11}

@@ -1,4 +1,4 @@
-"""What people see before they do anything: help, examples, completion, and no waiting."""
+"""Help, examples and completion, without delay."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def test_help_is_shown(
     assert f"Usage: {words}" in capsys.readouterr().out
 
 
-def test_the_list_of_commands_says_what_each_command_says_of_itself() -> None:
+def test_the_list_of_commands_has_each_commands_own_summary() -> None:
     assert SUMMARIES.keys() == COMMANDS.keys()
     context = click.Context(cli)
     for name, summary in SUMMARIES.items():
@@ -48,7 +48,7 @@ def test_the_list_of_commands_says_what_each_command_says_of_itself() -> None:
         assert (command.help or "").startswith(summary.removesuffix("."))
 
 
-def test_the_help_of_all_imports_nothing_slow() -> None:
+def test_the_help_of_all_commands_imports_nothing_slow() -> None:
     program = (
         "import sys; from kafkaesque.cli.main import run; "
         "code = run(['--help']); print(*sys.modules, sep='\\n', file=sys.stderr); sys.exit(code)"

@@ -1,4 +1,4 @@
-"""Percentiles: what they are of known values, and that buckets lose little."""
+"""Percentiles of known values, and the small error of buckets."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ def test_percentiles_of_a_hundred_values_are_their_ranks() -> None:
     assert histogram.percentile(0) == 1
 
 
-def test_a_rank_is_not_moved_by_a_percentage_that_no_float_can_hold() -> None:
+def test_a_rank_is_exact_for_percentages_that_no_float_can_represent() -> None:
     histogram = Histogram([(10, 999), (60, 1)])
     assert histogram.percentile(99.9) == 10
     assert histogram.percentile(99.91) == 60
@@ -37,19 +37,17 @@ def test_a_percentile_is_at_most_three_percent_above_the_true_one(
 
 
 @given(LATENCIES, LATENCIES)
-def test_two_histograms_together_are_one_of_all_their_values(
-    left: list[int], right: list[int]
-) -> None:
+def test_two_merged_histograms_equal_one_of_all_values(left: list[int], right: list[int]) -> None:
     merged = Histogram((value, 1) for value in left)
     merged.merge(Histogram((value, 1) for value in right))
     assert merged.pairs() == Histogram((value, 1) for value in left + right).pairs()
 
 
 @given(st.integers(min_value=0, max_value=10**15))
-def test_the_top_of_a_bucket_lies_in_it(value: int) -> None:
+def test_the_top_of_a_bucket_is_in_it(value: int) -> None:
     assert bucket_top(bucket_top(value)) == bucket_top(value) >= value
 
 
-def test_nothing_counted_has_no_percentiles() -> None:
+def test_an_empty_histogram_has_no_percentiles() -> None:
     with pytest.raises(ValueError, match="no latencies"):
         Histogram().percentile(50)

@@ -1,4 +1,4 @@
-"""`kafkaesque log dump`: what lies on disk, and where it is damaged."""
+"""`kafkaesque log dump`: what is on disk, and where it is damaged."""
 
 import errno
 import json
@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "format-1"
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data folder of an earlier run, to be broken."""
+    """A data folder of an earlier run, to be damaged."""
     return Path(shutil.copytree(GOLDEN, tmp_path / "data"))
 
 
@@ -43,7 +43,7 @@ def test_a_whole_folder_is_printed_and_nothing_is_changed(
     assert before == {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
 
 
-def test_records_are_printed_when_asked_for(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_are_printed_on_request(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = dump(data / "orders-0", capsys, "--records")
     offsets = [line["offset"] for line in lines if line["kind"] == "record"]
     counts = [line["records"] for line in lines if line["kind"] == "batch"]
@@ -51,7 +51,7 @@ def test_records_are_printed_when_asked_for(data: Path, capsys: pytest.CaptureFi
     assert len(offsets) == sum(int(str(count)) for count in counts) > 0
 
 
-def test_a_flipped_bit_is_found_where_it_is(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flipped_bit_is_located(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = data / "orders-0" / "00000000000000000000.log"
     second = [line["position"] for line in dump(path, capsys) if line["kind"] == "batch"][1]
     broken = bytearray(path.read_bytes())
@@ -62,18 +62,14 @@ def test_a_flipped_bit_is_found_where_it_is(data: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == "kafkaesque: 1 damaged place\n"
 
 
-def test_a_torn_tail_is_found_where_it_begins(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_torn_tail_is_located(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = data / "orders-0" / "00000000000000000006.log"
     last = [line["position"] for line in dump(path, capsys) if line["kind"] == "batch"][-1]
     path.write_bytes(path.read_bytes()[:-3])
     assert (path.name, last) in damages(dump(path, capsys))
 
 
-def test_an_index_that_leads_astray_is_found(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_misleading_index_is_found(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = data / "orders-0" / "00000000000000000000.index"
     path.write_bytes((1).to_bytes(4, "big") + (7).to_bytes(4, "big"))
     assert damages(dump(data / "orders-0", capsys)) == [(path.name, 0)]
@@ -95,17 +91,17 @@ def test_a_damaged_journal_is_found(data: Path, capsys: pytest.CaptureFixture[st
     assert damages(dump(path, capsys)) == [("journal", 0)]
 
 
-def test_what_users_wrote_is_in_quotes(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_user_data_is_quoted(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(["log", "dump", str(data / "orders-0"), "--records"])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("record ")]
     assert all('value="' in line or "value={" in line or "value=null" in line for line in lines)
 
 
-def test_a_path_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+def test_a_missing_path_is_wrong_usage(tmp_path: Path) -> None:
     assert run(["log", "dump", str(tmp_path / "nothing")]) == 2
 
 
-def test_a_file_that_cannot_be_read_is_one_sentence(
+def test_an_unreadable_file_is_reported_in_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "00000000000000000000.log").symlink_to(tmp_path / "nowhere")
@@ -115,7 +111,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(
     assert err.endswith("No such file or directory\n")
 
 
-def test_a_link_that_leads_back_ends_somewhere(
+def test_a_circular_link_is_not_followed_forever(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (data / "orders-0" / "again").symlink_to(data / "orders-0")
@@ -140,7 +136,7 @@ def test_a_replica_that_may_have_forgotten_is_trusted_once(
     assert "needed no trust" in capsys.readouterr().out
 
 
-def test_a_folder_that_cannot_be_used_is_one_sentence(
+def test_an_unusable_folder_is_reported_in_one_sentence(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: Path) -> None:
@@ -151,7 +147,7 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(
     assert capsys.readouterr().err == f"Error: cannot use {data}: Permission denied\n"
 
 
-def test_a_folder_of_no_broker_is_not_trusted(
+def test_a_folder_without_a_broker_cannot_be_trusted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["log", "trust", str(tmp_path), "orders-0"]) == 1

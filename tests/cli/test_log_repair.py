@@ -20,7 +20,7 @@ COUNT = 60
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker that is stopped, with a partition of several segments."""
+    """A stopped broker with a partition of several segments."""
     broker = BrokerProcess(tmp_path / "data")
     broker.start()
     try:
@@ -66,7 +66,7 @@ def read_all(broker: BrokerProcess, last: int) -> list[int]:
 
 
 @pytest.mark.complains("problem kind=given-up: *")
-def test_what_is_lost_is_shown_then_given_up_and_told_by_doctor(
+def test_lost_records_are_shown_then_given_up_and_reported_by_doctor(
     stopped: BrokerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert repair(stopped, capsys)[0] == 0
@@ -93,7 +93,7 @@ def test_what_is_lost_is_shown_then_given_up_and_told_by_doctor(
     assert f"gave up the offsets [{loss['first']}, {loss['end']}) of orders-0" in told
 
 
-def test_a_broker_that_runs_and_partitions_that_are_not_there_are_refused(
+def test_running_brokers_and_missing_partitions_are_refused(
     stopped: BrokerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run(["log", "repair", "--data", str(stopped.data), "orders", "7"])

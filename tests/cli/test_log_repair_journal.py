@@ -1,4 +1,4 @@
-"""`kafkaesque log repair` gives a lone broker a journal again, and nothing is lost."""
+"""`kafkaesque log repair` rebuilds the journal of a lone broker, and nothing is lost."""
 
 import json
 
@@ -21,7 +21,7 @@ def repair(
 
 
 @pytest.mark.parametrize("how", ["missing", "damaged"])
-def test_a_lost_journal_is_made_again_from_the_segments(
+def test_a_lost_journal_is_rebuilt_from_the_segments(
     stopped: BrokerProcess, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
     assert repair(stopped, capsys)[0] == 0
@@ -45,7 +45,7 @@ def test_a_lost_journal_is_made_again_from_the_segments(
     assert read_all(stopped, COUNT - 1) == list(range(COUNT))
 
 
-def test_a_partition_is_named_whole_or_not_at_all(
+def test_a_partition_must_be_named_completely(
     stopped: BrokerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = repair(stopped, capsys, "orders")

@@ -1,4 +1,4 @@
-"""`kafkaesque log verify`: every partition of a data folder read through, and nothing changed."""
+"""`kafkaesque log verify` reads every partition of a data folder, and changes nothing."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ SECONDS_MAX = 120
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The data folder of a broker with two topics of several segments, which was stopped."""
+    """The data folder of a stopped broker with two topics of several segments."""
     data = tmp_path_factory.mktemp("made")
     with Broker(data) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -68,7 +68,7 @@ def test_a_whole_folder_is_read_and_nothing_is_changed(
 
 
 @pytest.mark.parametrize("name", ["format-1", "format-2"])
-def test_a_folder_of_an_earlier_version_has_no_seals_and_is_whole(
+def test_a_folder_of_an_earlier_version_without_seals_is_whole(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = Path(shutil.copytree(GOLDEN / name, tmp_path / "data"))
@@ -77,7 +77,7 @@ def test_a_folder_of_an_earlier_version_has_no_seals_and_is_whole(
     assert found
 
 
-def test_damage_is_told_with_file_byte_and_offset(
+def test_damage_is_reported_with_file_byte_and_offset(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = partition(data, "orders")
@@ -96,12 +96,12 @@ def test_damage_is_told_with_file_byte_and_offset(
         }
     ]
     assert found[partition(data, "letters")]["damage"] == []
-    assert verify(data, capsys, partition(data, "letters"))[0] == 0, "only what was asked for"
+    assert verify(data, capsys, partition(data, "letters"))[0] == 0, "only the requested partition"
     assert run(["log", "verify", str(data)]) == 1
     assert f"{group}: DAMAGED" in capsys.readouterr().out
 
 
-def test_a_missing_segment_is_told_even_if_nothing_else_tells(
+def test_a_missing_segment_is_reported_from_the_seals_alone(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = partition(data, "orders")
@@ -117,7 +117,7 @@ def test_a_missing_segment_is_told_even_if_nothing_else_tells(
     ]
 
 
-def test_damage_before_the_synced_point_of_the_last_segment_is_told(
+def test_damage_before_the_synced_point_of_the_last_segment_is_reported(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = partition(data, "orders")
@@ -128,7 +128,7 @@ def test_damage_before_the_synced_point_of_the_last_segment_is_told(
     assert verify(data, capsys, group)[0] == 1
 
 
-def test_damaged_seals_are_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_seals_are_reported(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     group = partition(data, "orders")
     seals = data / group / "seals"
     content = bytearray(seals.read_bytes())
@@ -139,14 +139,14 @@ def test_damaged_seals_are_told(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert found[group]["unsealed"] == found[group]["segments"] - 1  # type: ignore[operator]
 
 
-def test_a_partition_that_is_not_there_is_one_sentence(
+def test_a_missing_partition_is_reported_in_one_sentence(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["log", "verify", str(data), "nobody/0"]) == 1
     assert f"{data} holds no nobody/0" in capsys.readouterr().err
 
 
-def test_a_folder_of_no_broker_is_one_sentence(
+def test_a_folder_without_a_broker_is_reported_in_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["log", "verify", str(tmp_path)]) == 1

@@ -11,36 +11,36 @@ from kafkaesque.cli.main import COMMANDS, LazyGroup, run
 from kafkaesque.errors import NotLeader
 
 DATACLASSES = {
-    # Settings: the pages of the reference and the TOML file go by their fields.
+    # Settings: the pages of the reference and the TOML file follow their fields.
     "kafkaesque.cluster_config",
     "kafkaesque.config",
     "kafkaesque.coordinator_config",
     "kafkaesque.node",
     "kafkaesque.settings",
     "kafkaesque.topic_settings",
-    # A field is not shown or not compared, which a struct cannot have.
+    # A field is not shown or not compared, which a struct cannot express.
     "kafkaesque.net.handshake",
     "kafkaesque.server.requests.session",
 }
-"""Where a broker has dataclasses: each costs its start as much as thirty structs do."""
+"""Where a broker has dataclasses: each costs as much start time as thirty structs."""
 
 
 @click.command()
 def fails() -> None:
-    """Fail as a command of ours would."""
+    """Fail like a command of ours."""
     raise NotLeader(7)
 
 
 @click.command()
 @click.pass_context
 def leaves(ctx: click.Context) -> None:
-    """Leave with a code of its own."""
+    """Exit with a code of its own."""
     ctx.exit(3)
 
 
 @click.command()
 def stops() -> None:
-    """Behave like a command that is interrupted."""
+    """Behave like an interrupted command."""
     raise KeyboardInterrupt
 
 
@@ -72,14 +72,14 @@ def test_wrong_usage_exits_with_2(group: LazyGroup, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("words", "meant"), [(["docter"], "doctor"), (["cluster", "statsu"], "status")]
 )
-def test_a_command_that_does_not_exist_is_refused_with_what_may_be_meant(
+def test_an_unknown_command_is_refused_with_a_suggestion(
     words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words) == 2
     assert f"Did you mean {meant}?" in capsys.readouterr().err
 
 
-def test_no_command_at_all_is_wrong_usage_and_shows_the_help(
+def test_without_a_command_the_help_is_shown_as_wrong_usage(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run([]) == 2

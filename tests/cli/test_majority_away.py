@@ -1,4 +1,4 @@
-"""What is told of a real cluster of three of which one broker is left."""
+"""What a real cluster of three reports when only one broker is left."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.compat, WITHOUT_LEADERS]
 
 SECONDS_MAX = 60
 ANSWER_SECONDS_MAX = 25
-"""Ten of them go to waiting for an election."""
+"""Ten of them are for waiting for an election."""
 
 
 def wait(is_done: Callable[[], bool]) -> None:
@@ -48,7 +48,7 @@ def cluster() -> Iterator[Cluster]:
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
         admin.create_topics([NewTopic("orders", 3, 3)])["orders"].result(SECONDS_MAX)
         with Admin(running.address(1)) as left:
-            wait(lambda: len(voters(left)) == len(running.nodes))  # else one may go on alone
+            wait(lambda: len(voters(left)) == len(running.nodes))  # else one may carry on alone
             running.kill(2)
             running.kill(3)
             wait(lambda: not leaders(left) & {1})  # until it knows that it is alone
@@ -64,7 +64,7 @@ def call(cluster: Cluster, capsys: pytest.CaptureFixture[str], *words: str) -> t
 
 
 @pytest.mark.requirement("Q-4")
-def test_the_doctor_says_that_nothing_can_be_changed_and_which_brokers_to_start(
+def test_the_doctor_says_that_no_change_is_possible_and_which_brokers_to_start(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out = call(cluster, capsys, "doctor")
@@ -74,7 +74,7 @@ def test_the_doctor_says_that_nothing_can_be_changed_and_which_brokers_to_start(
     assert "start brokers 2 and 3 again; only if they are gone for good" in out
 
 
-def test_status_counts_no_partition_as_led_by_one_that_is_down(
+def test_status_counts_no_partition_as_led_by_a_broker_that_is_down(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out = call(cluster, capsys, "cluster", "status", "--json")
@@ -85,7 +85,7 @@ def test_status_counts_no_partition_as_led_by_one_that_is_down(
 
 
 @pytest.mark.parametrize("words", [["--no-follow"], ["--group", "readers"]])
-def test_who_reads_a_partition_without_a_leader_is_told_so(
+def test_reading_a_partition_without_a_leader_is_reported(
     words: list[str], cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run(["consume", "orders", *words, "--bootstrap", cluster.bootstrap])
@@ -95,7 +95,7 @@ def test_who_reads_a_partition_without_a_leader_is_told_so(
 
 
 @pytest.mark.requirement("Q-4")
-def test_a_broker_without_a_majority_logs_it_and_its_health_is_bad(cluster: Cluster) -> None:
+def test_a_broker_without_a_majority_logs_it_and_is_unhealthy(cluster: Cluster) -> None:
     def health() -> tuple[int, str]:
         try:
             url = f"http://{cluster.address(1)}/health"
@@ -114,7 +114,7 @@ def test_a_broker_without_a_majority_logs_it_and_its_health_is_bad(cluster: Clus
 
 
 def _advised(text: str) -> list[list[str]]:
-    """Return the commands that the doctor names, without those for more brokers."""
+    """Return the commands that the doctor suggests, without those for more brokers."""
     found = [
         part.strip().removeprefix("or keep fewer replicas: ").split()
         for line in text.splitlines()
@@ -125,10 +125,10 @@ def _advised(text: str) -> list[list[str]]:
 
 
 @pytest.mark.requirement("Q-4")
-def test_from_a_lost_majority_the_doctors_commands_lead_back_to_health(
+def test_after_a_lost_majority_the_doctors_commands_restore_health(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As the how-to says: it once stalled at the topic of the groups' positions."""
+    """As in the how-to: it once stalled at the topic of the groups' positions."""
     settings = {"KAFKAESQUE_CLUSTER_PLAN_MS": "500"}
     with Cluster(3, tmp_path, settings=settings) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
@@ -158,10 +158,10 @@ def test_from_a_lost_majority_the_doctors_commands_lead_back_to_health(
         assert (code, "orders" in out) == (0, True)
 
 
-def test_a_cluster_without_topics_knows_who_was_given_up(
+def test_a_cluster_without_topics_knows_the_given_up_brokers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It once asked to start them: only partitions that were led had told that they are lost."""
+    """The doctor once suggested to start them: only partitions that they led showed the loss."""
     with Cluster(3, tmp_path) as running:
         with Admin(running.address(1)) as left:
             wait(lambda: len(voters(left)) == len(running.nodes))

@@ -1,4 +1,4 @@
-"""What commands with `--yes` do without it: exit code 0 if there is nothing to do, else 1."""
+"""Commands with `--yes`, run without it: exit code 0 if there is nothing to do, otherwise 1."""
 
 from collections.abc import Iterator
 
@@ -56,7 +56,7 @@ def call(broker: Broker, capsys: pytest.CaptureFixture[str], words: str) -> tupl
 
 
 @pytest.mark.parametrize("words", NOTHING)
-def test_where_nothing_is_to_be_done_a_sentence_says_so_and_the_code_is_0(
+def test_when_there_is_nothing_to_do_a_sentence_says_so_and_the_code_is_0(
     words: str, broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, said = call(broker, capsys, words)
@@ -64,14 +64,14 @@ def test_where_nothing_is_to_be_done_a_sentence_says_so_and_the_code_is_0(
 
 
 @pytest.mark.parametrize("words", SOMETHING)
-def test_what_was_only_shown_has_the_code_of_what_was_not_done(
+def test_a_change_that_was_only_shown_exits_with_1(
     words: str, broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, said = call(broker, capsys, words)
     assert (code, SOMETHING[words] in said) == (NOT_DONE, True), said
 
 
-def test_every_command_with_yes_is_tried() -> None:
+def test_every_command_with_yes_is_tested() -> None:
     wary = {
         words.removeprefix("kafkaesque ")
         for words, command in commands(cli, ("kafkaesque",))

@@ -24,7 +24,7 @@ pytestmark = WITHOUT_LEADERS
 
 SECONDS_MAX = 60
 ANSWER_SECONDS_MAX = 25
-"""Well below the deadline of a question: nobody is waited for that is away."""
+"""Well below the deadline of a request: no broker that is down is waited for."""
 AWAY = 3
 GROUPS = [f"readers-{number}" for number in range(6)]
 
@@ -50,7 +50,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def call(cluster: Cluster, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """Run a command, and see that it does not wait for who is away."""
+    """Run a command, and check that it does not wait for the broker that is down."""
     began = time.monotonic()
     capsys.readouterr()
     code = run([*words, "--bootstrap", cluster.address(1)])
@@ -85,7 +85,7 @@ def test_transactions_are_listed_and_described(
 
 
 class HastyClock:
-    """Goes forward whenever it is looked at."""
+    """Advances whenever it is read."""
 
     def __init__(self) -> None:
         self._ms = 0
@@ -99,7 +99,7 @@ class HastyClock:
 
 
 @pytest.mark.parametrize("group", [None, "lonely-readers"])
-def test_who_does_not_follow_is_told_of_a_partition_without_a_leader(
+def test_a_reader_that_does_not_follow_is_told_that_a_partition_has_no_leader(
     cluster: Cluster, group: str | None
 ) -> None:
     reader = Reader(cluster.address(1), HastyClock(), group=group, reset="earliest")
@@ -114,7 +114,7 @@ def test_who_does_not_follow_is_told_of_a_partition_without_a_leader(
         reader.close()
 
 
-def test_a_broker_that_is_cut_off_is_left_for_the_others(
+def test_an_isolated_broker_is_left_for_the_others(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.restart(AWAY)

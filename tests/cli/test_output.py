@@ -1,4 +1,4 @@
-"""What commands print: for people, for pipes, for programs."""
+"""What commands print: for terminals, for pipes, for programs."""
 
 import json
 from dataclasses import replace
@@ -45,18 +45,18 @@ def a_cluster(host: str, port: int) -> Overview:
     )
 
 
-def test_a_pipe_gets_tabs_and_no_head(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_tabs_and_no_header(capsys: pytest.CaptureFixture[str]) -> None:
     Output(is_json=False).table(TABLE)
     assert capsys.readouterr().out == "a\\tb\t1,2\nc\t-\n"
 
 
-def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_object_per_line(capsys: pytest.CaptureFixture[str]) -> None:
     Output(is_json=True).table(TABLE)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines == [{"topic": "a\tb", "in_sync": [1, 2]}, {"topic": "c", "in_sync": None}]
 
 
-def test_several_tables_in_a_pipe_say_of_which_kind_each_line_is(
+def test_several_tables_in_a_pipe_have_the_table_name_on_each_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Output(is_json=False).tables({"name": "x"}, [TABLE])
@@ -71,7 +71,7 @@ def test_a_terminal_gets_a_table(
     Output(is_json=False).table(Table(kind="topic", columns=("topic", "records"), rows=[row]))
     printed = capsys.readouterr().out
     assert "1 topic" in printed
-    assert "[red]orders[/red]" in printed, "names are not taken for commands to the table"
+    assert "[red]orders[/red]" in printed, "names are not interpreted as markup"
     assert "12,345" in printed
 
 
@@ -89,7 +89,7 @@ def test_a_table_of_brokers_fits_into_80_columns(
     assert rows[1] == "2 10.20.30.40:19093 eu-west-1b down 0 0 123.5 GB 5.5 TB yes 1"
 
 
-def test_an_address_is_never_folded(
+def test_an_address_is_never_wrapped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -101,7 +101,7 @@ def test_an_address_is_never_folded(
     assert f"{host}:9093" in printed
 
 
-def test_a_column_in_which_nobody_has_anything_is_left_out(
+def test_a_column_without_values_is_left_out(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -114,7 +114,7 @@ def test_a_column_in_which_nobody_has_anything_is_left_out(
     assert "bad" not in printed
 
 
-def test_a_terminal_is_told_that_there_is_nothing(
+def test_an_empty_table_is_announced_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -125,5 +125,5 @@ def test_a_terminal_is_told_that_there_is_nothing(
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "-"), (True, "yes"), ("\x1b[31m", "\\x1b[31m"), ([], ""), (5, "5")]
 )
-def test_values_are_shown_on_one_line_without_tricks(value: object, text: str) -> None:
+def test_values_are_escaped_and_shown_on_one_line(value: object, text: str) -> None:
     assert shown(value) == text

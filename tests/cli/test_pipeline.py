@@ -55,7 +55,7 @@ def test_a_wrong_setting_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "the settings are dead_letter_topic" in capsys.readouterr().err
 
 
-def test_made_up_records_are_in_the_topic(
+def test_generated_records_are_in_the_topic(
     broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["pipeline", "generate", "activity", "--count", "300", "--bootstrap", broker.bootstrap]

@@ -1,4 +1,4 @@
-"""Places in a partition, as people name them."""
+"""Positions in a partition, as users write them."""
 
 from datetime import UTC, datetime
 
@@ -41,16 +41,16 @@ def test_a_position_is_read(text: str, expected: Position) -> None:
     assert parse_position(text, NOW_MS) == expected
 
 
-def test_a_time_without_a_zone_is_the_machines_own() -> None:
+def test_a_time_without_a_zone_is_local() -> None:
     local = datetime(2026, 1, 31, 12, 0, tzinfo=UTC).astimezone().replace(tzinfo=None)
     assert parse_position(local.isoformat(), NOW_MS) == AtTime(1_769_860_800_000)
 
 
-def test_more_time_ago_than_there_was_is_the_first_moment() -> None:
+def test_a_time_span_before_1970_is_the_first_moment() -> None:
     assert parse_position("999999999999 weeks ago", NOW_MS) == AtTime(0)
 
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "10 fortnights", "1.5", "-", "--5", "12:00"])
-def test_what_is_no_position_is_refused(text: str) -> None:
+def test_an_invalid_position_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a position"):
         parse_position(text, NOW_MS)

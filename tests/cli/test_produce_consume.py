@@ -53,7 +53,7 @@ def call(
 
 
 def read(broker: BrokerProcess, topic: str, *options: str) -> bytes:
-    """Return all that `consume` prints up to the end."""
+    """Return everything that `consume` prints up to the end."""
     words = ("consume", topic, "--from", "beginning", "--no-follow", *options)
     done = call(broker, *words)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -61,7 +61,7 @@ def read(broker: BrokerProcess, topic: str, *options: str) -> bytes:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_lines_come_back_as_they_went(broker: BrokerProcess, codec: str) -> None:
+def test_lines_are_read_back_as_they_were_sent(broker: BrokerProcess, codec: str) -> None:
     topic = a_topic(broker, f"lines-{codec}")
     lines = b"one\n\n  two \xff\nthree"
     done = call(broker, "produce", topic, "--compression", codec, given=lines)
@@ -70,7 +70,7 @@ def test_lines_come_back_as_they_went(broker: BrokerProcess, codec: str) -> None
     assert read(broker, topic) == lines + b"\n"
 
 
-def test_a_terminal_is_shown_how_far_a_file_is_sent(
+def test_a_terminal_shows_the_progress_of_a_file(
     broker: BrokerProcess,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -97,21 +97,21 @@ class SlowProducer:
         return self.left
 
 
-def test_the_last_records_are_counted_while_they_are_waited_for() -> None:
+def test_progress_is_shown_while_the_last_records_are_waited_for() -> None:
     shown: list[int] = []
     producer: Any = SlowProducer(4)
     flush(producer, 60, lambda: shown.append(producer.left))
     assert shown == [3, 2, 1, 0]
 
 
-def test_the_last_records_are_not_waited_for_for_ever() -> None:
+def test_waiting_for_the_last_records_times_out() -> None:
     shown: list[int] = []
     producer: Any = SlowProducer(1_000)
     flush(producer, 1, lambda: shown.append(producer.left))
     assert len(shown) == 6
 
 
-def test_keys_and_headers_go_with_the_records(broker: BrokerProcess) -> None:
+def test_keys_and_headers_are_sent_with_the_records(broker: BrokerProcess) -> None:
     topic = a_topic(broker, "keys")
     words = ("produce", topic, "--key-separator", "=", "--header", "a=1", "--header", "a=2")
     assert call(broker, *words, given=b"k=v=w\n").returncode == 0
@@ -142,7 +142,7 @@ def test_a_topic_is_copied_through_a_pipe_without_a_loss(broker: BrokerProcess) 
     assert len(content(copied)) == 3
 
 
-def test_a_partition_and_an_offset_can_be_chosen(broker: BrokerProcess) -> None:
+def test_a_partition_and_an_offset_can_be_selected(broker: BrokerProcess) -> None:
     topic = a_topic(broker, "chosen", 3)
     given = b"".join(b"%d\n" % number for number in range(10))
     assert call(broker, "produce", topic, "--partition", "2", given=given).returncode == 0
@@ -162,7 +162,7 @@ def test_records_are_found_by_time(broker: BrokerProcess) -> None:
     assert call(broker, "consume", topic, "--from", "1 hour ago", "--no-follow").stdout == b""
 
 
-def test_a_group_goes_on_behind_what_was_printed(broker: BrokerProcess) -> None:
+def test_a_group_continues_after_the_printed_records(broker: BrokerProcess) -> None:
     with Admin(broker.bootstrap) as admin:
         if not admin.serves(JoinGroupRequest):
             pytest.skip("the broker does not serve groups")
@@ -179,7 +179,7 @@ def test_a_group_goes_on_behind_what_was_printed(broker: BrokerProcess) -> None:
     assert rest.stdout == b"".join(b"%d\n" % n for n in range(1, 10))
 
 
-def test_a_line_that_is_no_record_stops_it_and_the_ones_before_are_counted(
+def test_an_invalid_line_stops_it_and_the_ones_before_are_counted(
     broker: BrokerProcess,
 ) -> None:
     topic = a_topic(broker, "stopped")
@@ -202,7 +202,7 @@ def test_a_line_that_is_too_long_stops_it_and_the_ones_before_are_counted(
     assert done.stdout == "acknowledged: 1, failed: 0, unknown: 0\n"
 
 
-def test_a_record_larger_than_the_topic_takes_has_failed(broker: BrokerProcess) -> None:
+def test_a_record_larger_than_the_topics_limit_fails(broker: BrokerProcess) -> None:
     topic = a_topic(broker, "small")
     done = call(broker, "produce", topic, "--json", given=b"x" * 2_000_000 + b"\nok\n")
     said = json.loads(done.stdout)
@@ -214,9 +214,7 @@ def test_a_record_larger_than_the_topic_takes_has_failed(broker: BrokerProcess) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_following_ends_cleanly_when_it_is_told_to_stop(
-    broker: BrokerProcess, number: signal.Signals
-) -> None:
+def test_following_ends_cleanly_on_a_signal(broker: BrokerProcess, number: signal.Signals) -> None:
     topic = a_topic(broker, f"followed-{number.name}")
     call(broker, "produce", topic, given=b"one\n")
     words = ("consume", topic, "--from", "beginning", "--bootstrap", broker.bootstrap)
@@ -232,7 +230,7 @@ def test_following_ends_cleanly_when_it_is_told_to_stop(
         assert (process.returncode, out, err) == (0, b"", b"")
 
 
-def test_a_reader_that_has_enough_ends_it_quietly(broker: BrokerProcess) -> None:
+def test_a_closed_output_pipe_ends_it_quietly(broker: BrokerProcess) -> None:
     topic = a_topic(broker, "enough")
     call(broker, "produce", topic, given=b"line\n" * 50_000)
     words = ("consume", topic, "--from", "beginning", "--no-follow")
@@ -270,19 +268,19 @@ def test_a_broker_that_dies_leaves_the_outcome_unknown(tmp_path: Path) -> None:
         out, err = process.communicate(b"two\n", timeout=SECONDS_MAX)
     assert process.returncode == 3
     said = json.loads(out)
-    # The first was written; whether its answer came before the end is a matter of microseconds.
+    # The first was written; whether its answer arrived before the end is a matter of microseconds.
     assert (said["acknowledged"], said["unknown"]) in ((1, 1), (0, 2))
     assert b"Traceback" not in err
 
 
-def test_a_topic_that_is_not_there_is_one_sentence(broker: BrokerProcess) -> None:
+def test_a_missing_topic_is_reported_in_one_sentence(broker: BrokerProcess) -> None:
     done = call(broker, "consume", "nosuch", "--no-follow")
     assert done.returncode == 1
     assert done.stderr == b"kafkaesque: topic nosuch: there is no such topic or partition\n"
 
 
 @pytest.mark.parametrize("command", ["produce", "consume"])
-def test_a_broker_that_is_not_there_is_one_sentence(command: str) -> None:
+def test_an_unreachable_broker_is_reported_in_one_sentence(command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Records as lines: what is printed can be read again."""
+"""Records as lines: printed records can be read back."""
 
 import json
 
@@ -28,7 +28,7 @@ def a_record(key: bytes | None = b"k", value: bytes | None = b"v") -> Incoming:
 
 
 @given(DATA, DATA, HEADERS)
-def test_what_is_printed_as_json_is_read_again_without_a_loss(
+def test_records_printed_as_json_are_read_back_without_loss(
     key: bytes | None, value: bytes | None, headers: tuple[tuple[str, bytes | None], ...]
 ) -> None:
     record = Incoming(
@@ -42,7 +42,7 @@ def test_what_is_printed_as_json_is_read_again_without_a_loss(
     )
 
 
-def test_bytes_that_are_no_text_are_printed_as_base64() -> None:
+def test_bytes_that_are_not_text_are_printed_as_base64() -> None:
     assert json.loads(to_json(a_record(value=b"\xff")))["value"] == {"base64": "/w=="}
 
 
@@ -56,7 +56,7 @@ def test_a_line_without_its_separator_is_refused() -> None:
         read_line(b"k:v", b"=", None, ())
 
 
-def test_a_key_given_for_all_wins() -> None:
+def test_a_key_given_for_all_records_wins() -> None:
     assert read_json(b'{"key": "a", "value": "v"}', b"b", ()).key == b"b"
 
 
@@ -78,7 +78,7 @@ def test_a_key_given_for_all_wins() -> None:
         b'{"headers": [[1, "a"]]}',
     ],
 )
-def test_what_is_no_record_is_refused(line: bytes) -> None:
+def test_an_invalid_record_is_refused(line: bytes) -> None:
     with pytest.raises(InvalidRecord):
         read_json(line, None, ())
 
@@ -93,6 +93,6 @@ def test_text_shows_the_key_only_with_a_separator() -> None:
     assert to_text(a_record(key=None, value=None), b"=") == b"=\n"
 
 
-def test_hex_tells_nothing_from_empty() -> None:
+def test_hex_does_not_distinguish_null_from_empty() -> None:
     assert to_hex(a_record(key=None, value=b"")) == b'1\t2\t3\t-\t""\n'
     assert to_hex(a_record()) == b"1\t2\t3\t6b\t76\n"

@@ -1,4 +1,4 @@
-"""What `kafkaesque serve` writes to its log, as a program reads it that gathers logs."""
+"""The log of `kafkaesque serve`, as a log collector reads it."""
 
 import json
 import socket
@@ -8,7 +8,7 @@ from kafkaesque.testing.process import HOST, BrokerProcess
 from tests.testing.test_repair import until
 
 
-def test_all_that_a_broker_writes_is_json_where_that_is_set(tmp_path: Path) -> None:
+def test_with_json_logging_all_output_of_a_broker_is_json(tmp_path: Path) -> None:
     process = BrokerProcess(tmp_path / "data", environment={"KAFKAESQUE_EVENTS_FORMAT": "json"})
     process.launch()
     until(lambda: "kafkaesque listens on" in process.said(), "it does not start")

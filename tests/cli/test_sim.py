@@ -30,7 +30,7 @@ def fails(seed: int, steps: int, kind: Kind = Kind.LOGS) -> Failure:
 
 
 def row(text: str, name: str) -> int:
-    """Return the count that a table gives for a name."""
+    """Return the count in a table for a name."""
     found = re.search(rf"│ {re.escape(name)} +│ +([\d,]+) │", text)
     assert found is not None, text
     return int(found[1].replace(",", ""))
@@ -66,7 +66,7 @@ def test_one_seed_names_the_command_that_repeats_it(capsys: pytest.CaptureFixtur
     assert row(out, "steps") >= int(STEPS)
 
 
-def test_a_seed_that_fails_exits_with_1_and_says_why_where_and_how_to_repeat_it(
+def test_a_failing_seed_exits_with_1_and_says_why_where_and_how_to_repeat_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(commands, "try_seed", fails)
@@ -85,7 +85,7 @@ def test_many_seeds_are_counted_together(capsys: pytest.CaptureFixture[str]) -> 
     assert row(out, "violations") == 0
 
 
-def test_of_many_seeds_those_that_fail_are_listed_with_their_commands(
+def test_failing_seeds_are_listed_with_their_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def some_fail(seeds: range, steps: int, progress: object, kind: Kind) -> Totals:
@@ -102,14 +102,14 @@ def test_of_many_seeds_those_that_fail_are_listed_with_their_commands(
     assert row(out, "violations") == 2
 
 
-def test_a_story_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_story_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sim", "7", "--story"]) == 0
     out = capsys.readouterr().out
     assert row(out, "batches acknowledged") >= 400
     assert row(out, "of these lost") == 0
 
 
-def test_a_story_exits_with_1_when_an_acknowledged_record_is_gone(
+def test_a_story_exits_with_1_when_an_acknowledged_record_is_lost(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def check_then_lose(world: World) -> None:

@@ -1,4 +1,4 @@
-"""`kafkaesque topic` against a broker that says what it is told to say."""
+"""`kafkaesque topic` against a fake broker."""
 
 import json
 import socket
@@ -47,7 +47,7 @@ EARLIEST = -2
 
 
 def offsets(request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Say that every partition holds the offsets from 3 to 10."""
+    """Answer that every partition holds the offsets from 3 to 10."""
     topics = []
     for topic in request.topics:
         rows = [
@@ -103,7 +103,7 @@ TABLE = {
 }
 
 
-def test_topics_are_listed_in_a_pipe_with_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_topics_are_listed_with_tabs_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     with FakeBroker(TABLE, topics={"orders": 2, "letters": 1}) as broker:
         assert run(["topic", "list", "--bootstrap", broker.bootstrap]) == 0
     assert capsys.readouterr().out == "letters\t1\t1\norders\t2\t1\n"
@@ -116,7 +116,7 @@ def test_the_bootstrap_can_come_from_the_environment() -> None:
     assert json.loads(result.stdout) == {"topic": "orders", "partitions": 2, "replicas": 1}
 
 
-def test_a_topic_is_created_as_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_topic_is_created_as_requested(capsys: pytest.CaptureFixture[str]) -> None:
     with FakeBroker(TABLE) as broker:
         options = ["--partitions", "6", "--set", "retention.ms=5", "--set", "a.b=c=d"]
         code = run(["topic", "create", "orders", *options, "--bootstrap", broker.bootstrap])
@@ -144,13 +144,15 @@ def test_a_refusal_is_one_sentence_on_stderr_and_exit_code_1(
     assert (captured.out, captured.err) == ("", "kafkaesque: topic orders: It exists\n")
 
 
-def test_an_answer_that_never_came_is_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_answer_is_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
     with FakeBroker({CreateTopicsRequest: HANG_UP}) as broker:
         assert run(["topic", "create", "orders", "--bootstrap", broker.bootstrap]) == 3
     assert "may or may not" in capsys.readouterr().err
 
 
-def test_a_broker_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_broker_is_reported_in_one_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         bootstrap = f"127.0.0.1:{listener.getsockname()[1]}"
     assert run(["topic", "list", "--bootstrap", bootstrap]) == 1
@@ -172,7 +174,7 @@ def test_wrong_usage_is_exit_code_2(words: list[str]) -> None:
     assert run(["topic", *words]) == 2
 
 
-def test_a_topic_is_described_with_offsets_and_what_was_set(
+def test_a_topic_is_described_with_offsets_and_its_own_settings(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with FakeBroker(TABLE, topics={"orders": 1}) as broker:
@@ -211,7 +213,7 @@ def test_settings_and_partitions_are_changed() -> None:
     assert added.topics[0].count == 4
 
 
-def test_without_yes_nothing_is_deleted_and_shown_is_what_would_be(
+def test_without_yes_nothing_is_deleted_and_the_topics_are_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with FakeBroker(TABLE, topics={"orders": 2}) as broker:
@@ -230,7 +232,7 @@ def test_with_yes_topics_are_deleted() -> None:
     assert [one.topics[0].name for one in asked] == ["orders", "letters"]
 
 
-def test_nothing_is_deleted_if_one_of_the_topics_is_not_there() -> None:
+def test_nothing_is_deleted_if_one_of_the_topics_is_missing() -> None:
     with FakeBroker(TABLE, topics={"orders": 2}) as broker:
         words = ["delete", "orders", "nosuch", "--yes"]
         assert run(["topic", *words, "--bootstrap", broker.bootstrap]) == 1

@@ -39,7 +39,7 @@ def told(broker: Broker, capsys: pytest.CaptureFixture[str], *words: str) -> tup
     return code, capsys.readouterr().out.splitlines()
 
 
-def test_what_is_open_is_listed_and_described(
+def test_open_transactions_are_listed_and_described(
     broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     producer = begun(broker)
@@ -73,16 +73,14 @@ def test_an_open_transaction_is_ended_by_hand_and_its_producer_fenced(
     assert code == 1, "there is nothing open any more"
 
 
-def test_an_id_that_nobody_has_used_is_not_found(
-    broker: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unused_id_is_not_found(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     code = run(["transaction", "describe", "none", "--bootstrap", broker.bootstrap])
     assert code == 1
     assert "transactional id none: it was never used" in capsys.readouterr().err
 
 
 def prepared(broker: Broker) -> PreparedTransaction:
-    """A transaction that the nightly load is to end."""
+    """A transaction that the nightly load will end."""
     with Admin(broker.bootstrap) as admin:
         admin.topics.create("orders", partitions=2)
         producer = admin.transactional_producer("billing-0", Codec.NONE, timeout_ms=60_000)
@@ -90,7 +88,7 @@ def prepared(broker: Broker) -> PreparedTransaction:
         return producer.prepare("the nightly load")
 
 
-def test_what_is_prepared_is_shown_with_its_owner_and_for_how_long_it_waits(
+def test_a_prepared_transaction_is_shown_with_its_owner_and_waiting_time(
     broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prepared(broker)
@@ -107,7 +105,7 @@ def test_what_is_prepared_is_shown_with_its_owner_and_for_how_long_it_waits(
 
 
 @pytest.mark.parametrize(("how", "is_seen"), [("commit", True), ("abort", False)])
-def test_what_is_prepared_is_ended_by_hand(
+def test_a_prepared_transaction_can_be_ended_by_hand(
     broker: Broker, capsys: pytest.CaptureFixture[str], how: str, is_seen: bool
 ) -> None:
     prepared(broker)

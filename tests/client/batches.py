@@ -24,9 +24,9 @@ def encoded(*values: bytes) -> EncodedRecords:
 
 
 def committed(bootstrap: str, topic: str, partition: int) -> list[bytes]:
-    """Return what librdkafka shows of a partition up to where it is stable.
+    """Return what librdkafka reads of a partition up to its last stable offset.
 
-    It waits until nothing is open there: an end is decided before partitions know of it.
+    It waits until no transaction is open there: an end is decided before its marker is written.
     """
     consumer = Consumer(
         {
@@ -48,7 +48,7 @@ def committed(bootstrap: str, topic: str, partition: int) -> list[bytes]:
     deadline = time.monotonic() + SECONDS_MAX
     try:
         while end(consumer, place) < end(raw, place):
-            assert time.monotonic() < deadline, "something stays open"
+            assert time.monotonic() < deadline, "a transaction stays open"
         consumer.assign([place])
         found: list[bytes] = []
         while time.monotonic() < deadline:
@@ -65,5 +65,5 @@ def committed(bootstrap: str, topic: str, partition: int) -> list[bytes]:
 
 
 def end(consumer: Consumer, place: TopicPartition) -> int:
-    """Return where the records end that this consumer may see."""
+    """Return the end of the records that this consumer may see."""
     return int(consumer.get_watermark_offsets(place, timeout=SECONDS_MAX)[1])

@@ -12,7 +12,7 @@ START_MS = 1_700_000_000_000
 
 @dataclass(slots=True, kw_only=True)
 class SleepyClock:
-    """Stands still but for what was slept: deadlines do not pass because the machine is slow."""
+    """A clock that advances only by sleeping: deadlines do not pass because the machine is slow."""
 
     slept: list[float] = field(default_factory=list)
 
@@ -25,7 +25,7 @@ class SleepyClock:
         return self._slept_ms
 
     def sleep(self, seconds: float) -> None:
-        """Take no time, but seem to."""
+        """Advance the clock without waiting."""
         self.slept.append(seconds)
 
     @property
@@ -34,7 +34,7 @@ class SleepyClock:
 
 
 def an_admin(bootstrap: str, clock: SleepyClock | None = None, **settings: int) -> Admin:
-    """Return an Admin that sleeps in no time; settings are those of ClientConfig."""
+    """Return an Admin whose sleeps take no time; settings are those of ClientConfig."""
     clock = clock or SleepyClock()
     around = Surroundings(clock=clock, chance=random.Random(7), sleep=clock.sleep)
     return Admin(bootstrap, ClientConfig(**settings), around)  # type: ignore[arg-type]

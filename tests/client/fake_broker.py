@@ -1,8 +1,8 @@
-"""A broker that says what it was told to say: a table from requests to answers, on a real socket.
+"""A broker that answers from a table of requests and answers, on a real socket.
 
-An answer is a message, or a function of the request, or HANG_UP. What was asked is kept in `asked`.
-ApiVersions, Metadata, DescribeCluster and FindCoordinator are answered by themselves unless the
-table says otherwise; the cluster is this broker, number 1, with the topics and the others given.
+An answer is a message, or a function of the request, or HANG_UP. Requests are kept in `asked`.
+ApiVersions, Metadata, DescribeCluster and FindCoordinator have default answers unless the
+table says otherwise; the cluster is this broker, number 1, with the given topics and others.
 """
 
 import socket
@@ -79,15 +79,15 @@ class FakeBroker:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given."""
+        """The bootstrap address for clients."""
         return f"127.0.0.1:{self.port}"
 
     def requests(self, cls: type[Any]) -> list[Any]:
-        """Return what was asked of one kind."""
+        """Return the requests of one kind."""
         return [request for request, _ in self.asked if isinstance(request, cls)]
 
     def versions(self, cls: type[Any]) -> list[int]:
-        """Return the versions in which it was asked."""
+        """Return the versions of these requests."""
         return [version for request, version in self.asked if isinstance(request, cls)]
 
     def __enter__(self) -> "FakeBroker":
@@ -139,7 +139,7 @@ class FakeBroker:
                     try:
                         stream.sendall(answer)
                     except OSError:
-                        return  # who asked has gone
+                        return  # the client has gone
 
     def _answer(self, data: memoryview) -> bytes | None:
         key, version = request_key(data)
@@ -234,7 +234,7 @@ class FakeBroker:
 
 
 def one_after_another(*replies: Reply) -> Callable[[Any], object]:
-    """Return a reply that says each of these in turn, the last one for ever."""
+    """Return a reply that gives each of these in turn, and then the last one forever."""
     left = list(replies)
 
     def reply(request: Any) -> object:

@@ -28,6 +28,6 @@ def test_several_addresses_are_separated_by_commas() -> None:
 @pytest.mark.parametrize(
     "text", ["", ",", "a:", "a:0", "a:65536", "a:x", ":9092", "http://a:1", "a b:1", "[::1]9092"]
 )
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidAddress):
         parse_addresses(text)

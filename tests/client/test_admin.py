@@ -1,4 +1,4 @@
-"""The administrator's client against a broker that says what it is told to say."""
+"""The administrator's client against a fake broker."""
 
 import socket
 from typing import Any
@@ -123,14 +123,14 @@ def test_topics_are_listed_by_name() -> None:
         assert [(t.name, len(t.partitions)) for t in admin.topics.list()] == [("a", 3), ("b", 1)]
 
 
-def test_a_topic_that_is_asked_for_is_never_made_by_that() -> None:
+def test_asking_for_a_topic_never_creates_it() -> None:
     with FakeBroker() as broker, an_admin(broker.bootstrap) as admin:
         with pytest.raises(UnknownTopic, match="topic orders: there is no such topic"):
             admin.topics.describe("orders")
         assert not any(r.allow_auto_topic_creation for r in broker.requests(MetadataRequest))
 
 
-def test_a_refusal_carries_the_brokers_own_sentence() -> None:
+def test_a_refusal_has_the_brokers_own_message() -> None:
     table = {CreateTopicsRequest: created(ErrorCode.TOPIC_ALREADY_EXISTS, "It is there.")}
     with FakeBroker(table) as broker, an_admin(broker.bootstrap) as admin:
         with pytest.raises(TopicExists, match=r"^topic orders: It is there$"):
@@ -138,7 +138,7 @@ def test_a_refusal_carries_the_brokers_own_sentence() -> None:
         assert len(broker.requests(CreateTopicsRequest)) == 1
 
 
-def test_a_code_that_we_do_not_know_is_shown_by_its_number() -> None:
+def test_an_unknown_error_code_is_shown_as_a_number() -> None:
     with (
         FakeBroker({CreateTopicsRequest: created(999)}) as broker,
         an_admin(broker.bootstrap) as admin,
@@ -147,7 +147,7 @@ def test_a_code_that_we_do_not_know_is_shown_by_its_number() -> None:
         admin.topics.create("orders")
 
 
-def test_a_change_that_was_not_done_is_tried_again_after_growing_pauses() -> None:
+def test_a_change_that_was_not_made_is_retried_with_growing_pauses() -> None:
     clock = SleepyClock()
     no, yes = created(ErrorCode.NOT_CONTROLLER), created(ErrorCode.NONE)
     table = {CreateTopicsRequest: one_after_another(no, no, no, yes)}
@@ -162,7 +162,7 @@ def test_a_change_that_was_not_done_is_tried_again_after_growing_pauses() -> Non
     ] * 3
 
 
-def test_trying_again_ends_at_the_deadline() -> None:
+def test_retries_end_at_the_deadline() -> None:
     clock = SleepyClock()
     table = {CreateTopicsRequest: created(ErrorCode.NOT_CONTROLLER)}
     with (
@@ -175,14 +175,14 @@ def test_trying_again_ends_at_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("reply", [HANG_UP, created(ErrorCode.REQUEST_TIMED_OUT)])
-def test_a_change_that_may_have_been_done_is_not_tried_again(reply: object) -> None:
+def test_a_change_that_may_have_been_made_is_not_retried(reply: object) -> None:
     with FakeBroker({CreateTopicsRequest: reply}) as broker, an_admin(broker.bootstrap) as admin:
         with pytest.raises(OutcomeUnknown, match="may or may not"):
             admin.topics.create("orders")
         assert len(broker.requests(CreateTopicsRequest)) == 1
 
 
-def test_a_question_is_asked_again_after_a_loss() -> None:
+def test_a_read_is_retried_after_a_lost_connection() -> None:
     table = {ListOffsetsRequest: one_after_another(HANG_UP, found((0, 0, 5)))}
     with (
         FakeBroker(table, topics={"orders": 1}) as broker,
@@ -191,7 +191,7 @@ def test_a_question_is_asked_again_after_a_loss() -> None:
         assert admin.topics.offsets([("orders", 0)], LATEST) == {("orders", 0): 5}
 
 
-def test_only_partitions_that_failed_are_asked_for_again() -> None:
+def test_only_failed_partitions_are_requested_again() -> None:
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     table = {
         ListOffsetsRequest: one_after_another(found((0, 0, 5), (1, code, -1)), found((1, 0, 6)))
@@ -218,14 +218,14 @@ def test_a_broker_that_was_never_reached_is_given_up_at_once() -> None:
     assert clock.slept == []
 
 
-def test_one_bootstrap_address_that_answers_is_enough() -> None:
+def test_one_reachable_bootstrap_address_is_enough() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         dead = listener.getsockname()[1]
     with FakeBroker() as broker, an_admin(f"127.0.0.1:{dead},{broker.bootstrap}") as admin:
         assert admin.cluster().cluster_id == "fake"
 
 
-def test_partitions_are_asked_at_their_leader() -> None:
+def test_partitions_are_requested_from_their_leader() -> None:
     with FakeBroker({ListOffsetsRequest: found((0, 0, 9))}) as second:
         first = FakeBroker(topics={"orders": 1}, others=[(2, second.port)])
         first.leader = 2
@@ -244,7 +244,7 @@ def test_deleting_a_topic_names_it_in_every_version() -> None:
             assert asked.topic_names == ("orders",) or asked.topics[0].name == "orders"
 
 
-def test_settings_say_whether_they_were_set_for_the_topic() -> None:
+def test_settings_show_whether_they_were_set_for_the_topic() -> None:
     rows = tuple(
         DescribeConfigsResourceResult(
             name=name,
@@ -267,7 +267,7 @@ def test_settings_say_whether_they_were_set_for_the_topic() -> None:
         ]
 
 
-def test_a_setting_cannot_be_set_and_dropped_at_once() -> None:
+def test_a_setting_cannot_be_set_and_deleted_at_once() -> None:
     with FakeBroker() as broker, an_admin(broker.bootstrap) as admin:
         with pytest.raises(InvalidSetting, match="only once"):
             admin.topics.alter("orders", put={"retention.ms": "1"}, drop=["retention.ms"])
@@ -292,7 +292,7 @@ def test_groups_of_all_brokers_are_listed() -> None:
             ]
 
 
-def test_a_group_is_described_with_what_its_members_read() -> None:
+def test_a_group_is_described_with_its_members_partitions() -> None:
     member = DescribedGroupMember(
         member_id="m-1",
         client_id="rdkafka",
@@ -316,7 +316,7 @@ def test_a_group_is_described_with_what_its_members_read() -> None:
         assert info.members[0].host == "127.0.0.1"
 
 
-def test_a_dead_group_is_none_at_all() -> None:
+def test_a_dead_group_does_not_exist() -> None:
     group = DescribedGroup(
         error_code=0,
         group_id="g",
@@ -359,7 +359,7 @@ def test_offsets_of_a_group_are_read_in_old_and_new_versions(last: int) -> None:
         assert admin.groups.offsets("g") == {("orders", 1): 5}
 
 
-def test_a_group_moves_to_another_coordinator_and_is_followed() -> None:
+def test_a_group_is_followed_to_another_coordinator() -> None:
     def deleted(code: int) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(results=(DeletableGroupResult(group_id="g", error_code=code),))
 
@@ -389,7 +389,7 @@ def test_offsets_of_a_topic_that_a_member_reads_are_not_deleted() -> None:
         assert len(broker.requests(OffsetDeleteRequest)) == 1, "asking again would not help"
 
 
-def test_what_the_broker_does_not_serve_is_said() -> None:
+def test_an_api_that_the_broker_does_not_serve_is_reported() -> None:
     versions = {key: row for key, row in ALL_VERSIONS.items() if key != 16}
     with (
         FakeBroker(versions=versions) as broker,
@@ -399,7 +399,7 @@ def test_what_the_broker_does_not_serve_is_said() -> None:
         admin.groups.list()
 
 
-def test_a_batch_that_was_cut_short_is_left_out() -> None:
+def test_a_truncated_batch_is_left_out() -> None:
     batch = bytes(a_batch())
 
     def reply(_: Any) -> FetchResponse:
@@ -423,7 +423,7 @@ def test_a_batch_that_was_cut_short_is_left_out() -> None:
         assert fetched.high_watermark == 4
 
 
-def test_a_plain_batch_whose_answer_was_lost_is_not_sent_twice() -> None:
+def test_a_plain_batch_with_a_lost_answer_is_not_sent_twice() -> None:
     with (
         FakeBroker({ProduceRequest: HANG_UP}, topics={"orders": 1}) as broker,
         an_admin(broker.bootstrap) as admin,

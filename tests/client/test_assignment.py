@@ -1,4 +1,4 @@
-"""What members were given, in the bytes that consumers agree on."""
+"""Members' assignments, in the bytes that consumers agree on."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,5 +16,5 @@ def test_any_bytes_are_partitions_or_none(data: bytes) -> None:
     assert all(isinstance(number, int) for _, number in decode_assignment(data))
 
 
-def test_no_bytes_are_no_partitions() -> None:
+def test_empty_bytes_have_no_partitions() -> None:
     assert decode_assignment(b"") == ()

@@ -21,7 +21,7 @@ ALL = MetadataRequest(topics=None)
 
 
 def in_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
-    """Run a test in an event loop of its own."""
+    """Run a test in a new event loop."""
 
     @wraps(test)
     def run() -> None:
@@ -36,7 +36,7 @@ def a_channel(port: int, **settings: int) -> SocketChannel:
 
 
 @in_a_loop
-async def test_calls_at_the_same_time_share_one_connection() -> None:
+async def test_concurrent_calls_share_one_connection() -> None:
     with FakeBroker({ListGroupsRequest: NO_GROUPS}, topics={"orders": 2}) as broker:
         channel = a_channel(broker.port)
         async with asyncio.TaskGroup() as tasks:
@@ -52,7 +52,7 @@ async def test_calls_at_the_same_time_share_one_connection() -> None:
 
 
 @in_a_loop
-async def test_more_calls_than_may_be_in_flight_wait_for_their_turn() -> None:
+async def test_calls_beyond_the_in_flight_limit_wait_for_their_turn() -> None:
     with FakeBroker() as broker:
         channel = a_channel(broker.port, in_flight_max=2)
         async with asyncio.TaskGroup() as tasks:
@@ -63,7 +63,7 @@ async def test_more_calls_than_may_be_in_flight_wait_for_their_turn() -> None:
 
 
 @in_a_loop
-async def test_after_a_loss_the_next_call_connects_anew() -> None:
+async def test_after_a_lost_connection_the_next_call_reconnects() -> None:
     table = {ListGroupsRequest: one_after_another(HANG_UP, NO_GROUPS)}
     with FakeBroker(table) as broker:
         channel = a_channel(broker.port)
@@ -74,7 +74,7 @@ async def test_after_a_loss_the_next_call_connects_anew() -> None:
 
 
 @in_a_loop
-async def test_a_caller_that_goes_leaves_the_answers_of_others_in_order() -> None:
+async def test_a_cancelled_call_does_not_disturb_the_answers_of_others() -> None:
     with FakeBroker({ListGroupsRequest: NO_GROUPS}) as broker:
         channel = a_channel(broker.port)
         await channel.call(ALL, MetadataResponse)
@@ -88,7 +88,7 @@ async def test_a_caller_that_goes_leaves_the_answers_of_others_in_order() -> Non
 
 
 @in_a_loop
-async def test_a_port_that_nobody_listens_on_is_unreachable() -> None:
+async def test_a_port_without_a_listener_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(Unreachable, match=f"cannot reach a broker at 127.0.0.1:{port}: "):
@@ -96,7 +96,7 @@ async def test_a_port_that_nobody_listens_on_is_unreachable() -> None:
 
 
 @in_a_loop
-async def test_one_who_says_nothing_is_given_up() -> None:
+async def test_a_silent_broker_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         channel = a_channel(listener.getsockname()[1], connect_ms_max=100)
         with pytest.raises(Unreachable, match="no answer in time"):

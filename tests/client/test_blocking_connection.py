@@ -1,4 +1,4 @@
-"""The connection that blocks: it answers, or says in one sentence why not."""
+"""The blocking connection: it answers, or says in one sentence why not."""
 
 import socket
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ GROUPS = ListGroupsResponse(
 
 @pytest.fixture
 def silent() -> Iterator[Address]:
-    """Listens and never says anything."""
+    """Listens and never sends anything."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield Address(host="127.0.0.1", port=listener.getsockname()[1])
 
@@ -38,7 +38,7 @@ def connect(port: int, within_ms: int = 20_000) -> BlockingConnection:
     return BlockingConnection.open(address, ClientConfig(), CLOCK, CLOCK.monotonic_ms() + within_ms)
 
 
-def test_an_answer_of_many_packets_is_put_together() -> None:
+def test_an_answer_in_many_packets_is_put_together() -> None:
     with (
         FakeBroker({ListGroupsRequest: GROUPS}) as broker,
         closing(connect(broker.port)) as connection,
@@ -48,7 +48,7 @@ def test_an_answer_of_many_packets_is_put_together() -> None:
         assert said == GROUPS
 
 
-def test_a_broker_of_old_is_spoken_to_in_its_own_version() -> None:
+def test_an_old_broker_is_used_in_its_own_version() -> None:
     versions = {**ALL_VERSIONS, 18: (0, 1), 16: (0, 1)}
     table = {ListGroupsRequest: ListGroupsResponse(error_code=0, groups=())}
     with FakeBroker(table, versions=versions) as broker:
@@ -58,19 +58,19 @@ def test_a_broker_of_old_is_spoken_to_in_its_own_version() -> None:
         assert [version for _, version in broker.asked] == [4, 1, 1]
 
 
-def test_a_port_that_nobody_listens_on_is_unreachable() -> None:
+def test_a_port_without_a_listener_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(Unreachable, match=f"cannot reach a broker at 127.0.0.1:{port}: "):
         connect(port)
 
 
-def test_one_who_says_nothing_is_given_up_at_the_deadline(silent: Address) -> None:
+def test_a_silent_broker_is_given_up_at_the_deadline(silent: Address) -> None:
     with pytest.raises(Unreachable, match="did not answer in time"):
         connect(silent.port, within_ms=SOON_MS)
 
 
-def test_one_who_hangs_up_has_lost_the_connection() -> None:
+def test_a_broker_that_hangs_up_is_a_lost_connection() -> None:
     with FakeBroker({ListGroupsRequest: HANG_UP}) as broker:
         connection = connect(broker.port)
         with pytest.raises(ConnectionLost, match=r"before it answered|was lost"):

@@ -1,4 +1,4 @@
-"""Brokers and their quorum, as told by a broker that says what it is told to say."""
+"""Brokers and their quorum, as a fake broker describes them."""
 
 from kafkaesque.client.brokers import ELECTION_MS_MAX, METADATA_TOPIC
 from kafkaesque.wire.error_codes import ErrorCode
@@ -38,7 +38,7 @@ def test_an_election_of_the_catalogs_leader_is_waited_for() -> None:
     assert len(clock.slept) == 2
 
 
-def test_nobody_leads_the_catalog_when_nobody_has_for_long() -> None:
+def test_a_catalog_without_a_leader_for_long_is_reported() -> None:
     clock = SleepyClock()
     with (
         FakeBroker({DescribeQuorumRequest: NO_LEADER}) as broker,

@@ -1,4 +1,4 @@
-"""What all brokers are asked, while one of them is away."""
+"""Requests to all brokers, while one of them is down."""
 
 import socket
 from typing import Any
@@ -42,7 +42,7 @@ def a_closed_port() -> int:
     return port
 
 
-def test_a_broker_that_is_away_is_not_asked_and_named_as_missing() -> None:
+def test_a_broker_that_is_down_is_not_asked_and_named_as_missing() -> None:
     clock = SleepyClock()
     missing: set[NodeId] = set()
     with FakeBroker(TABLE, others=[(2, a_closed_port())]) as broker:
@@ -53,7 +53,7 @@ def test_a_broker_that_is_away_is_not_asked_and_named_as_missing() -> None:
     assert not clock.slept
 
 
-def test_a_broker_that_goes_meanwhile_is_missing_and_the_others_answers_count() -> None:
+def test_a_broker_that_dies_meanwhile_is_missing_and_the_others_answers_count() -> None:
     clock = SleepyClock()
     missing: set[NodeId] = set()
     with (
@@ -66,7 +66,7 @@ def test_a_broker_that_goes_meanwhile_is_missing_and_the_others_answers_count() 
     assert sum(clock.slept) < 1
 
 
-def test_brokers_that_do_not_say_who_is_there_are_all_asked() -> None:
+def test_if_brokers_do_not_report_who_is_up_all_are_asked() -> None:
     versions = {key: row for key, row in ALL_VERSIONS.items() if key != DESCRIBE_CLUSTER}
     with FakeBroker({ListGroupsRequest: groups("b")}) as second:
         first = FakeBroker(TABLE, others=[(2, second.port)], versions=versions)
@@ -75,7 +75,7 @@ def test_brokers_that_do_not_say_who_is_there_are_all_asked() -> None:
             assert not first.requests(DescribeClusterRequest)
 
 
-def test_when_nobody_answers_that_is_said() -> None:
+def test_it_is_reported_when_no_broker_answers() -> None:
     with (
         FakeBroker({ListGroupsRequest: HANG_UP}) as broker,
         an_admin(broker.bootstrap) as admin,
@@ -84,7 +84,7 @@ def test_when_nobody_answers_that_is_said() -> None:
         admin.groups.list()
 
 
-def test_transactions_are_told_by_those_that_are_there() -> None:
+def test_transactions_are_listed_by_the_brokers_that_are_up() -> None:
     row = TransactionState(transactional_id="t", producer_id=4, transaction_state=PREPARED)
     table: dict[type[Any], object] = {
         ListTransactionsRequest: ListTransactionsResponse(
@@ -104,14 +104,14 @@ def test_transactions_are_told_by_those_that_are_there() -> None:
         assert missing == {2}
 
 
-def test_all_groups_are_told_while_somebody_leads_each_of_their_partitions() -> None:
+def test_all_groups_are_listed_while_each_of_their_partitions_has_a_leader() -> None:
     with FakeBroker(TABLE, topics={OFFSETS: 2}, others=[(2, a_closed_port())]) as broker:
         broker.fenced = {2}
         with an_admin(broker.bootstrap) as admin:
             assert [one.group for one in admin.groups.list_all()] == ["a"]
 
 
-def test_groups_that_could_be_missing_are_said_to_be() -> None:
+def test_groups_that_may_be_missing_are_reported() -> None:
     with FakeBroker(TABLE, topics={OFFSETS: 2}, others=[(2, a_closed_port())]) as broker:
         broker.fenced, broker.leader = {2}, 2
         with (
@@ -122,7 +122,7 @@ def test_groups_that_could_be_missing_are_said_to_be() -> None:
         assert len(broker.requests(MetadataRequest)) > 1
 
 
-def test_groups_are_asked_for_again_when_somebody_leads_their_partition_at_last() -> None:
+def test_groups_are_requested_again_when_their_partition_gets_a_leader() -> None:
     with FakeBroker(topics={OFFSETS: 1}) as broker:
         broker.leader = -1
 
@@ -135,7 +135,7 @@ def test_groups_are_asked_for_again_when_somebody_leads_their_partition_at_last(
             assert [one.group for one in admin.groups.list_all()] == ["a"]
 
 
-def test_groups_are_asked_for_again_when_their_leader_came_while_they_were_listed() -> None:
+def test_groups_are_requested_again_when_their_leader_came_while_they_were_listed() -> None:
     with FakeBroker(topics={OFFSETS: 1}) as broker:
         broker.leader = -1
 
@@ -148,7 +148,7 @@ def test_groups_are_asked_for_again_when_their_leader_came_while_they_were_liste
             assert [one.group for one in admin.groups.list_all()] == ["a"]
 
 
-def test_what_was_said_before_their_leader_came_does_not_count_in_a_later_attempt() -> None:
+def test_answers_from_before_the_leader_came_do_not_count_in_a_later_attempt() -> None:
     with FakeBroker(topics={OFFSETS: 1}, others=[(2, a_closed_port())]) as broker:
         broker.leader = 2
 

@@ -1,4 +1,4 @@
-"""The protocol's side of a connection: versions, order, and bytes in pieces of any size."""
+"""The protocol side of a connection: versions, order, and bytes in pieces of any size."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def served(*rows: tuple[int, int, int], code: int = ErrorCode.NONE) -> ApiVersio
 
 
 def a_ready_exchange(*rows: tuple[int, int, int], **settings: int) -> Exchange:
-    """Return one that knows what the broker serves; number 0 is used up."""
+    """Return an exchange that knows what the broker serves; number 0 is used up."""
     exchange = Exchange(ClientConfig(**settings))  # type: ignore[arg-type]
     exchange.begin()
     rows = rows or ((METADATA.key, 0, 99), (LIST_GROUPS.key, 0, 0))
@@ -58,19 +58,19 @@ def groups_answer(number: int) -> bytes:
     return answer(number, ListGroupsResponse(error_code=number, groups=()), 0, flexible=False)
 
 
-def test_the_newest_version_that_both_speak_is_taken() -> None:
+def test_the_newest_common_version_is_used() -> None:
     exchange = a_ready_exchange((METADATA.key, 0, 7), (LIST_GROUPS.key, 0, 99))
     assert exchange.version_of(METADATA) == 7
     assert exchange.version_of(LIST_GROUPS) == LIST_GROUPS.last
     assert version_in(exchange.send(ALL, MetadataResponse)[1]) == 7
 
 
-def test_a_caller_may_ask_for_no_newer_version() -> None:
+def test_a_caller_can_limit_the_version() -> None:
     exchange = a_ready_exchange((METADATA.key, 0, 12))
     assert version_in(exchange.send(ALL, MetadataResponse, version_max=5)[1]) == 5
 
 
-def test_what_the_broker_does_not_serve_is_not_asked() -> None:
+def test_an_api_that_the_broker_does_not_serve_is_not_requested() -> None:
     exchange = a_ready_exchange((METADATA.key, 90, 99))
     with pytest.raises(NotServed, match="does not serve ListGroups"):
         exchange.send(ListGroupsRequest(), ListGroupsResponse)
@@ -79,7 +79,7 @@ def test_what_the_broker_does_not_serve_is_not_asked() -> None:
     assert exchange.in_flight == 0
 
 
-def test_a_broker_that_is_older_is_asked_again_in_its_newest_version() -> None:
+def test_an_older_broker_is_asked_again_in_its_newest_version() -> None:
     exchange = Exchange(ClientConfig())
     assert version_in(exchange.begin()) == 4
     old = served((18, 0, 2), code=ErrorCode.UNSUPPORTED_VERSION)
@@ -91,7 +91,7 @@ def test_a_broker_that_is_older_is_asked_again_in_its_newest_version() -> None:
     assert exchange.version_of(METADATA) == 1
 
 
-def test_a_broker_that_says_nothing_of_its_versions_is_asked_in_version_0() -> None:
+def test_a_broker_that_does_not_list_versions_is_asked_in_version_0() -> None:
     exchange = Exchange(ClientConfig())
     exchange.begin()
     silent = served(code=ErrorCode.UNSUPPORTED_VERSION)
@@ -114,7 +114,7 @@ def test_an_answer_to_another_request_is_refused() -> None:
         exchange.receive(groups_answer(5))
 
 
-def test_an_answer_that_nobody_asked_for_is_refused() -> None:
+def test_an_answer_without_a_request_is_refused() -> None:
     with pytest.raises(MalformedFrame, match="without a request"):
         a_ready_exchange().receive(groups_answer(1))
 
@@ -126,7 +126,7 @@ def test_an_answer_larger_than_the_limit_is_refused() -> None:
         exchange.receive((101).to_bytes(4, "big"))
 
 
-def test_a_request_without_an_answer_is_refused() -> None:
+def test_a_request_that_gets_no_answer_is_refused() -> None:
     exchange = a_ready_exchange((0, 0, 12))
     request = ProduceRequest(acks=0, timeout_ms=1, topic_data=())
     with pytest.raises(UnencodableMessage, match="acks=0"):
@@ -134,7 +134,7 @@ def test_a_request_without_an_answer_is_refused() -> None:
 
 
 @given(st.lists(st.integers(min_value=1, max_value=40), max_size=30))
-def test_answers_come_whole_and_in_order_however_their_bytes_are_split(sizes: list[int]) -> None:
+def test_answers_are_whole_and_in_order_however_their_bytes_are_split(sizes: list[int]) -> None:
     exchange = a_ready_exchange()
     numbers = [exchange.send(ListGroupsRequest(), ListGroupsResponse)[0] for _ in range(5)]
     stream = b"".join(groups_answer(number) for number in numbers)
@@ -151,7 +151,7 @@ def test_answers_come_whole_and_in_order_however_their_bytes_are_split(sizes: li
 
 
 @given(st.binary(max_size=200))
-def test_bytes_of_any_kind_are_an_answer_or_malformed(data: bytes) -> None:
+def test_any_bytes_are_an_answer_or_malformed(data: bytes) -> None:
     exchange = a_ready_exchange()
     exchange.send(ListGroupsRequest(), ListGroupsResponse)
     try:

@@ -1,4 +1,4 @@
-"""The doctor's findings: each is told in one case and in no other, with what mends it."""
+"""The doctor's findings: each one appears in its case only, with the command that fixes it."""
 
 from dataclasses import replace
 
@@ -64,7 +64,7 @@ def only(seen: Overview, before: Overview | None = None) -> Finding:
     return found
 
 
-def test_nothing_is_found_in_a_healthy_cluster_nor_in_one_broker_alone() -> None:
+def test_a_healthy_cluster_and_a_single_broker_have_no_findings() -> None:
     assert findings(HEALTHY) == []
     alone = Overview(
         brokers=BROKERS[:1],
@@ -80,13 +80,13 @@ def test_a_catalog_without_a_leader_comes_first() -> None:
     assert "cluster recover --data DIR --lost 3" in found[0].command
 
 
-def test_nothing_is_to_be_drained_while_nobody_could_agree_on_it() -> None:
+def test_no_drain_is_suggested_while_no_majority_could_agree_on_it() -> None:
     found = findings(replace(HEALTHY, quorum=None, brokers=LOST))
     assert Kind.BROKER_DOWN in {one.kind for one in found}
     assert not [one for one in found if "cluster drain" in one.command]
 
 
-def test_while_all_brokers_are_there_nothing_is_named_that_loses_data() -> None:
+def test_while_all_brokers_are_up_no_lossy_command_is_suggested() -> None:
     (found,) = findings(replace(HEALTHY, quorum=None))
     assert found.kind is Kind.CATALOG
     assert "recover" not in found.command
@@ -108,7 +108,7 @@ def test_a_broker_that_is_down_is_named_with_its_address() -> None:
 
 
 def test_a_partition_whose_leader_is_down_has_none() -> None:
-    """A broker that is cut off from the rest names those who led before."""
+    """A broker that is cut off from the rest names the former leaders."""
     kinds = {found.kind for found in findings(replace(HEALTHY, brokers=DOWN), None)}
     assert kinds == {Kind.BROKER_DOWN, Kind.LEADERLESS}
 
@@ -117,14 +117,14 @@ LOST = (BROKERS[0], a_broker(2, is_there=False), a_broker(3, is_there=False))
 
 
 def recovered(*brokers: BrokerInfo) -> Overview:
-    """Return a cluster in which broker 1 went on alone; of `lonely` only broker 3 had a copy."""
+    """Return a cluster in which broker 1 carried on alone; only broker 3 had a copy of `lonely`."""
     orders = a_topic(a_partition(0, 1, in_sync=(1,)))
     lonely = a_topic(a_partition(0, -1, (3,), ()), name="lonely")
     quorum = replace(QUORUM, voters=members(1), learners=members(2, 3))
     return Overview(brokers=brokers, quorum=quorum, topics=(orders, lonely))
 
 
-def test_nobody_is_asked_to_start_a_broker_that_others_went_on_without() -> None:
+def test_a_broker_that_others_carried_on_without_is_not_to_be_started() -> None:
     found = findings(recovered(*LOST))
     assert not [
         one for one in found if "start broker" in one.command or "start it ag" in one.command
@@ -139,7 +139,7 @@ def test_nobody_is_asked_to_start_a_broker_that_others_went_on_without() -> None
     assert "kafkaesque topic delete lonely --yes" in leaderless.command
 
 
-def test_nobody_is_asked_to_start_a_drained_broker() -> None:
+def test_a_drained_broker_is_not_to_be_started() -> None:
     drained = [replace(one, is_draining=True) for one in LOST[1:]]
     for seen in (
         recovered(LOST[0], *drained),
@@ -148,14 +148,14 @@ def test_nobody_is_asked_to_start_a_drained_broker() -> None:
         assert not [one for one in findings(seen) if "start broker" in one.command]
 
 
-def test_what_the_rest_of_a_group_cannot_elect_is_recovered_when_brokers_are_given_up() -> None:
+def test_groups_that_cannot_elect_a_leader_are_recovered_by_giving_up_brokers() -> None:
     drained = [replace(one, is_draining=True) for one in LOST[1:]]
     seen = replace(recovered(LOST[0], *drained), topics=(a_topic(a_partition(0, -1, in_sync=())),))
     (found,) = [one for one in findings(seen) if one.kind is Kind.LEADERLESS]
     assert "cluster recover --data DIR --lost 2 --lost 3" in found.command
 
 
-def test_a_drain_that_cannot_end_names_the_topics_that_keep_it() -> None:
+def test_a_drain_that_cannot_end_names_the_topics_in_the_way() -> None:
     drained = [replace(one, is_draining=True) for one in LOST[1:]]
     texts = [one.text for one in drain_obstacles(recovered(LOST[0], *drained), 3)]
     commands = [one.command for one in drain_obstacles(recovered(LOST[0], *drained), 3)]
@@ -173,7 +173,7 @@ def test_a_drain_that_cannot_end_names_the_topics_that_keep_it() -> None:
         (1, (1, 2), Kind.UNDER_REPLICATED),
     ],
 )
-def test_a_partition_is_told_of_once_as_the_worst_that_it_is(
+def test_a_partition_is_listed_once_under_its_worst_problem(
     leader: int, in_sync: tuple[int, ...], kind: Kind
 ) -> None:
     found = only(with_partition(leader=leader, in_sync=in_sync))
@@ -182,7 +182,7 @@ def test_a_partition_is_told_of_once_as_the_worst_that_it_is(
     assert "orders-0" in found.text
 
 
-def test_a_partition_without_a_leader_whose_copies_are_damaged_points_to_the_damage() -> None:
+def test_a_partition_without_a_leader_but_with_damaged_copies_points_to_the_damage() -> None:
     lone = a_topic(a_partition(0, -1, (1,), ()), name="lone")
     folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("lone", 0),))
     told = {"damaged": "the copy of lone-0 cannot be used: it is damaged"}
@@ -210,7 +210,7 @@ def test_a_topic_below_the_default_replication_has_its_command() -> None:
     assert found.command == "kafkaesque topic alter small --replicas 3 --yes"
 
 
-def test_a_disk_that_is_nearly_full_names_the_largest_topic() -> None:
+def test_a_nearly_full_disk_names_the_largest_topic() -> None:
     sizes = {("orders", 0): 5, ("pay", 0): 4, ("pay", 1): 3}
     full = FolderInfo(total_bytes=100, free_bytes=9, sizes=sizes)
     found = only(replace(HEALTHY, folders={2: full}))
@@ -230,7 +230,7 @@ def test_a_disk_that_is_nearly_full_names_the_largest_topic() -> None:
         ({"leaderless": "no leader for orders-0"}, Kind.LEADERLESS),
     ],
 )
-def test_what_a_broker_says_of_itself_is_told(told: dict[str, str], kind: Kind) -> None:
+def test_a_brokers_own_problems_are_reported(told: dict[str, str], kind: Kind) -> None:
     found = only(replace(HEALTHY, problems={2: told}))
     assert found.kind is kind
     assert "broker 2" in found.text
@@ -243,14 +243,14 @@ def test_two_brokers_are_one_too_few() -> None:
     assert "serve --join localhost:9001" in found.command
 
 
-def test_leaders_that_are_uneven_are_told_of() -> None:
+def test_uneven_leaders_are_reported() -> None:
     same = a_topic(*(a_partition(index, 1) for index in range(6)))
     found = only(replace(HEALTHY, topics=(same,)))
     assert found.kind is Kind.UNEVEN
     assert found.command == "kafkaesque cluster rebalance --yes"
 
 
-def test_a_drained_broker_can_be_removed_when_it_neither_holds_nor_votes() -> None:
+def test_a_drained_broker_can_be_removed_when_it_neither_hosts_nor_votes() -> None:
     found = only(replace(HEALTHY, brokers=DRAINING))
     assert found.kind is Kind.EMPTY
     assert found.command == "kafkaesque cluster remove 4 --yes"
@@ -258,14 +258,14 @@ def test_a_drained_broker_can_be_removed_when_it_neither_holds_nor_votes() -> No
     assert findings(replace(HEALTHY, brokers=DRAINING, quorum=voting)) == []
 
 
-def test_a_broker_whose_partitions_nobody_can_take_cannot_be_drained() -> None:
+def test_a_broker_whose_partitions_have_no_other_place_cannot_be_drained() -> None:
     draining = (*BROKERS[:2], a_broker(3, is_draining=True))
     found = only(replace(HEALTHY, brokers=draining))
     assert found.kind is Kind.STUCK
     assert "broker 3 cannot be drained" in found.text
 
 
-def test_a_move_is_stuck_when_its_broker_is_away_or_nothing_comes() -> None:
+def test_a_move_is_stuck_when_its_broker_is_down_or_nothing_arrives() -> None:
     move = MoveInfo(topic="orders", partition=0, nodes=(1, 2, 4), adding=(4,), removing=(3,))
 
     def moving(*, is_there: bool, size: int) -> Overview:
@@ -288,7 +288,7 @@ def test_a_move_is_stuck_when_its_broker_is_away_or_nothing_comes() -> None:
     ]
 
 
-def test_levels_that_could_rise_are_told_when_all_brokers_are_there() -> None:
+def test_levels_that_could_rise_are_reported_when_all_brokers_are_up() -> None:
     level = FeatureInfo(name="catalog.version", finalized=1, possible=2)
     seen = replace(HEALTHY, features=(level,))
     (found,) = findings(seen)
@@ -297,7 +297,7 @@ def test_levels_that_could_rise_are_told_when_all_brokers_are_there() -> None:
     assert findings(replace(HEALTHY, features=(replace(level, finalized=2),))) == []
 
 
-def test_a_damaged_copy_is_told_with_what_can_be_done_about_it() -> None:
+def test_a_damaged_copy_is_reported_with_the_possible_actions() -> None:
     folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 1),))
     (found,) = findings(replace(HEALTHY, folders={2: folder}))
     assert found.kind is Kind.DAMAGED
@@ -305,7 +305,7 @@ def test_a_damaged_copy_is_told_with_what_can_be_done_about_it() -> None:
     assert "is repaired automatically" in found.command
 
 
-def test_damage_that_the_broker_tells_of_itself_is_told_once() -> None:
+def test_damage_that_the_broker_reports_itself_is_listed_once() -> None:
     folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 1),))
     told = {"damaged": "the copy of orders-1 is damaged: lost records are restored"}
     found = only(replace(HEALTHY, folders={2: folder}, problems={2: told}))
@@ -315,7 +315,7 @@ def test_damage_that_the_broker_tells_of_itself_is_told_once() -> None:
     assert "is not emptied yet" in found.text
 
 
-def test_nobody_can_fill_the_only_copy() -> None:
+def test_an_only_copy_cannot_be_refilled() -> None:
     topic = a_topic(a_partition(0, 1, replicas=(1,)))
     folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 0),))
     seen = replace(HEALTHY, topics=(topic,), min_in_sync={}, folders={1: folder})

@@ -1,4 +1,4 @@
-"""Many batches under way: in order, once, whatever is lost."""
+"""Many batches in flight: in order, once, whatever is lost."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ from tests.client.fake_broker import HANG_UP, FakeBroker, Reply
 
 
 class Log:
-    """Partitions that take batches by their sequence, as a broker does, with planned trouble."""
+    """Partitions that check sequences like a broker, with planned faults."""
 
     def __init__(self, *trouble: object) -> None:
         self.taken: dict[Place, list[int]] = {}
@@ -91,7 +91,7 @@ def test_every_partition_gets_its_batches_in_order() -> None:
 
 
 @pytest.mark.parametrize("lost", [0, 1, 3, 6])
-def test_what_is_lost_on_the_way_is_sent_again_and_taken_once(lost: int) -> None:
+def test_lost_requests_and_answers_are_retried_and_written_once(lost: int) -> None:
     log = Log(*[None] * lost, HANG_UP, None, HANG_UP)
     assert write(log, {0: 20, 1: 4}) == log.taken
     assert log.taken == {("t", 0): list(range(20)), ("t", 1): list(range(4))}
@@ -102,7 +102,7 @@ def test_a_broker_that_is_not_ready_is_asked_again() -> None:
     assert write(log, {0: 9}) == log.taken == {("t", 0): list(range(9))}
 
 
-def test_a_duplicate_of_long_ago_counts_as_taken() -> None:
+def test_an_old_duplicate_counts_as_written() -> None:
     def reply(request: ProduceRequest) -> Any:
         return Log()._answer(request, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 
@@ -114,12 +114,12 @@ def test_a_refusal_is_raised() -> None:
         write(Log(None, ErrorCode.MESSAGE_TOO_LARGE), {0: 5})
 
 
-def test_a_broker_that_stays_away_is_given_up_after_the_deadline() -> None:
+def test_an_absent_broker_is_given_up_after_the_deadline() -> None:
     with pytest.raises(RefusedForNow, match="LEADER_NOT_AVAILABLE"):
         write(Log(*[ErrorCode.LEADER_NOT_AVAILABLE] * 1000), {0: 5})
 
 
-def test_no_more_is_read_ahead_than_may_be_under_way() -> None:
+def test_no_more_is_read_ahead_than_may_be_in_flight() -> None:
     read = 0
     most = 0
     done = 0

@@ -1,4 +1,4 @@
-"""Transactions that another process ends, and batches of which all is committed or nothing."""
+"""Transactions that another process ends, and batches that are committed as a whole or not."""
 
 from collections.abc import Iterator
 
@@ -37,7 +37,7 @@ def _admin(broker: Broker, topic: str) -> Iterator[Admin]:
 def task(
     broker: Broker, topic: str, batch: int, driver: int, number: int, attempt: int = 0
 ) -> PreparedTransaction:
-    """Let a task of the query, which is named as the topic, write to both partitions."""
+    """Let a task of the query, which is named like the topic, write to both partitions."""
     name = str(BatchTransactionId(topic, SINK, batch, driver, number, attempt))
     with Admin(broker.bootstrap) as admin:
         producer = admin.transactional_producer(name, Codec.ZSTD, timeout_ms=TIMEOUT_MS)
@@ -51,7 +51,7 @@ def seen(broker: Broker, topic: str) -> set[bytes]:
     return {value for index in (0, 1) for value in committed(broker.bootstrap, topic, index)}
 
 
-def test_transactions_follow_each_other_and_each_is_all_or_nothing(
+def test_transactions_follow_each_other_and_each_is_atomic(
     broker: Broker, topic: str, admin: Admin
 ) -> None:
     producer = admin.transactional_producer(f"id-{topic}", Codec.NONE, timeout_ms=TIMEOUT_MS)
@@ -66,7 +66,7 @@ def test_transactions_follow_each_other_and_each_is_all_or_nothing(
     assert committed(broker.bootstrap, topic, 1) == [b"a", b"c", b"d"]
 
 
-def test_an_end_without_anything_sent_asks_for_nothing(admin: Admin, topic: str) -> None:
+def test_ending_an_empty_transaction_sends_no_request(admin: Admin, topic: str) -> None:
     producer = admin.transactional_producer(f"id-{topic}", Codec.NONE, timeout_ms=TIMEOUT_MS)
     producer.commit()
     producer.abort()
@@ -75,7 +75,7 @@ def test_an_end_without_anything_sent_asks_for_nothing(admin: Admin, topic: str)
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_what_is_prepared_is_ended_by_another_process_that_was_there_before(
+def test_a_prepared_transaction_can_be_ended_by_an_older_process(
     broker: Broker, topic: str, admin: Admin, is_commit: bool
 ) -> None:
     admin.transactions.list()  # so that its connection is older than the producer's
@@ -90,7 +90,9 @@ def test_what_is_prepared_is_ended_by_another_process_that_was_there_before(
     assert committed(broker.bootstrap, topic, 0) == ([b"a"] if is_commit else [])
 
 
-def test_who_comes_back_may_keep_what_is_prepared(broker: Broker, topic: str, admin: Admin) -> None:
+def test_a_returning_producer_may_keep_its_prepared_transaction(
+    broker: Broker, topic: str, admin: Admin
+) -> None:
     producer = admin.transactional_producer(f"id-{topic}", Codec.NONE, timeout_ms=TIMEOUT_MS)
     producer.send({(topic, 0): encoded(b"a")})
     prepared = producer.prepare("me")
@@ -116,7 +118,9 @@ def test_who_comes_back_may_keep_what_is_prepared(broker: Broker, topic: str, ad
     assert committed(broker.bootstrap, topic, 0) == [b"a"]
 
 
-def test_a_batch_consists_of_what_was_named_first(broker: Broker, topic: str, admin: Admin) -> None:
+def test_a_batch_consists_of_the_transactions_named_first(
+    broker: Broker, topic: str, admin: Admin
+) -> None:
     driver = admin.batches.register(topic, SINK)
     first = [task(broker, topic, 0, driver, number) for number in range(2)]
     spare = task(broker, topic, 0, driver, 1, attempt=1)
@@ -132,7 +136,7 @@ def test_a_batch_consists_of_what_was_named_first(broker: Broker, topic: str, ad
     assert not [row for row in admin.transactions.list() if topic in row[0]], "ids are dropped"
 
 
-def test_a_new_driver_takes_back_what_the_one_before_left_and_fences_it(
+def test_a_new_driver_fences_the_previous_one_and_aborts_its_leftovers(
     broker: Broker, topic: str, admin: Admin
 ) -> None:
     old = admin.batches.register(topic, SINK)
@@ -156,7 +160,7 @@ def test_an_older_checkpoint_is_refused(topic: str, admin: Admin) -> None:
         admin.batches.decision(topic, SINK, 8)
 
 
-def test_a_batch_that_names_what_is_not_prepared_is_refused_as_a_whole(
+def test_a_batch_with_an_unprepared_transaction_is_refused_as_a_whole(
     broker: Broker, topic: str, admin: Admin
 ) -> None:
     driver = admin.batches.register(topic, SINK)
@@ -167,7 +171,7 @@ def test_a_batch_that_names_what_is_not_prepared_is_refused_as_a_whole(
     assert admin.batches.decision(topic, SINK, 0) is None
 
 
-def test_a_part_of_a_batch_is_not_committed_by_itself(
+def test_a_part_of_a_batch_cannot_be_committed_alone(
     broker: Broker, topic: str, admin: Admin
 ) -> None:
     driver = admin.batches.register(topic, SINK)
@@ -181,7 +185,7 @@ def test_a_name_with_a_slash_is_refused(admin: Admin) -> None:
         admin.batches.register("a/b", SINK)
 
 
-def test_a_decision_whose_answer_is_lost_is_asked_for_again() -> None:
+def test_a_decision_with_a_lost_answer_is_requested_again() -> None:
     answers: list[object] = [
         HANG_UP,
         DecideBatchResponse(error_code=ErrorCode.CONCURRENT_TRANSACTIONS),
@@ -194,7 +198,7 @@ def test_a_decision_whose_answer_is_lost_is_asked_for_again() -> None:
     assert len(set(fake.requests(DecideBatchRequest))) == 1
 
 
-def test_an_end_whose_answer_is_lost_is_asked_for_again() -> None:
+def test_an_end_with_a_lost_answer_is_requested_again() -> None:
     done = EndTxnResponse(error_code=ErrorCode.NONE, producer_id=7, producer_epoch=1)
     answers: list[object] = [HANG_UP, done]
     waiting = PreparedTransaction(transactional_id="id", producer_id=7, epoch=0)
@@ -209,7 +213,7 @@ def test_an_end_whose_answer_is_lost_is_asked_for_again() -> None:
 @pytest.mark.parametrize(
     "answer", [HANG_UP, DecideBatchResponse(error_code=ErrorCode.NOT_COORDINATOR)]
 )
-def test_a_batch_may_or_may_not_be_decided_if_nobody_answers(answer: object) -> None:
+def test_without_an_answer_a_batch_may_or_may_not_be_decided(answer: object) -> None:
     config = ClientConfig(deadline_ms=3_000)  # it gets as far as asking on any machine
     with (
         FakeBroker({DecideBatchRequest: answer}) as fake,
@@ -219,7 +223,7 @@ def test_a_batch_may_or_may_not_be_decided_if_nobody_answers(answer: object) -> 
         admin.batches.decide("q", SINK, 0, 1, [])
 
 
-def test_brokers_without_prepared_transactions_have_none() -> None:
+def test_brokers_without_prepared_transactions_list_none() -> None:
     versions = {key: one for key, one in ALL_VERSIONS.items() if key < PRIVATE_KEY_FIRST}
     with FakeBroker(versions=versions) as fake, Admin(fake.bootstrap) as admin:
         assert admin.transactions.prepared() == {}

@@ -1,4 +1,4 @@
-"""Batches of an idempotent producer are there once and in order."""
+"""Batches of an idempotent producer are written once and in order."""
 
 import pytest
 
@@ -32,9 +32,7 @@ def values(admin: Admin, topic: str, partition: int) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_each_partition_gets_its_batches_in_their_order(
-    broker: Broker, topic: str, codec: Codec
-) -> None:
+def test_each_partition_gets_its_batches_in_order(broker: Broker, topic: str, codec: Codec) -> None:
     with Admin(broker.bootstrap) as admin:
         admin.topics.create(topic, partitions=2)
         producer = admin.producer(codec)
@@ -55,7 +53,7 @@ def test_batches_carry_one_identity_and_growing_sequences(broker: Broker, topic:
         assert (first.base_sequence, second.base_sequence) == (0, 2)
 
 
-def test_a_producer_that_failed_is_spent(broker: Broker, topic: str) -> None:
+def test_a_failed_producer_cannot_be_used_again(broker: Broker, topic: str) -> None:
     with Admin(broker.bootstrap) as admin:
         admin.topics.create(topic, partitions=1)
     with Admin(broker.bootstrap, ClientConfig(deadline_ms=BRIEF_MS)) as admin:

@@ -46,14 +46,14 @@ def admin(broker: BrokerProcess) -> Iterator[Admin]:
 
 
 def need(admin: Admin, *requests: type[Any]) -> None:
-    """Skip a test of what this broker does not serve."""
+    """Skip a test of an API that this broker does not serve."""
     for request in requests:
         if not admin.serves(request):
             pytest.skip(f"the broker does not serve {api_of(request).name}")
 
 
 KEPT = {"retention.ms": "-1"}
-"""Else records of 1970 are deleted as soon as the broker looks."""
+"""Current times: records of 1970 would be deleted as soon as the broker looks."""
 
 
 def a_batch(values: list[bytes], timestamp_ms: int, codec: Codec = Codec.NONE) -> bytearray:
@@ -78,7 +78,7 @@ def test_a_topic_is_not_created_twice(admin: Admin) -> None:
         admin.topics.create("twice")
 
 
-def test_a_topic_of_no_partitions_is_refused(admin: Admin) -> None:
+def test_a_topic_without_partitions_is_refused(admin: Admin) -> None:
     with pytest.raises((InvalidTopic, Refused)):
         admin.topics.create("nothing", partitions=0)
 
@@ -98,7 +98,7 @@ def test_a_topic_is_changed_and_deleted(admin: Admin) -> None:
         admin.topics.describe("changing")
 
 
-def test_what_makes_no_sense_is_refused_in_the_brokers_words(admin: Admin) -> None:
+def test_an_invalid_request_is_refused_with_the_brokers_message(admin: Admin) -> None:
     need(admin, DeleteTopicsRequest, CreatePartitionsRequest, IncrementalAlterConfigsRequest)
     admin.topics.create("sensible", partitions=2)
     with pytest.raises(InvalidSetting, match="nonsense"):
@@ -109,7 +109,7 @@ def test_what_makes_no_sense_is_refused_in_the_brokers_words(admin: Admin) -> No
         admin.topics.delete("nosuch")
 
 
-def test_batches_come_back_as_they_were_sent(admin: Admin) -> None:
+def test_batches_are_read_back_as_they_were_sent(admin: Admin) -> None:
     admin.topics.create("letters", partitions=1, settings=KEPT)
     for number, codec in enumerate(Codec):
         batch = a_batch([b"a", b"b"], 1_000 * (number + 1), codec)
@@ -165,7 +165,7 @@ def test_the_channel_over_a_socket_reaches_the_broker(broker: BrokerProcess) -> 
     assert asyncio.run(brokers()) == 1
 
 
-def test_a_broker_that_comes_back_is_asked_again(tmp_path: Path) -> None:
+def test_a_broker_that_returns_is_asked_again(tmp_path: Path) -> None:
     process = BrokerProcess(tmp_path / "data")
     process.start()
     try:

@@ -8,19 +8,19 @@ from kafkaesque.errors import InvalidSetting, KafkaesqueError, OutcomeUnknown, U
 from kafkaesque.wire.error_codes import ErrorCode
 
 
-def test_the_brokers_sentence_is_kept_and_says_of_what_it_speaks() -> None:
+def test_the_brokers_message_is_kept_and_names_its_subject() -> None:
     error = refusal(ErrorCode.INVALID_CONFIG, "topic orders", "segment.ms is a number.")
     assert isinstance(error, InvalidSetting)
     assert str(error) == "topic orders: segment.ms is a number"
 
 
-def test_what_the_sentence_speaks_of_is_not_said_twice() -> None:
+def test_a_subject_already_in_the_message_is_not_repeated() -> None:
     error = refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic a", "there is no topic a")
     assert isinstance(error, UnknownTopic)
     assert str(error) == "there is no topic a"
 
 
-def test_without_a_sentence_we_have_our_own() -> None:
+def test_without_a_message_we_have_our_own() -> None:
     error = refusal(ErrorCode.NON_EMPTY_GROUP, "group g")
     assert str(error) == "group g: the group still has members"
 
@@ -36,6 +36,6 @@ def test_every_code_becomes_an_error_with_one_sentence(code: ErrorCode) -> None:
         assert isinstance(error, RefusedForNow) is is_for_now
 
 
-def test_an_answer_that_says_nothing_is_refused() -> None:
+def test_an_answer_without_content_is_refused() -> None:
     with pytest.raises(Refused, match="topic orders: the broker's answer does not mention it"):
         first((), "topic orders")

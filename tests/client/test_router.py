@@ -1,4 +1,4 @@
-"""Whom the client asks when the broker that it asked cannot help."""
+"""Which broker the client asks when the one that it asked cannot help."""
 
 import pytest
 
@@ -30,7 +30,7 @@ TABLE = {ListOffsetsRequest: ListOffsetsResponse(topics=(TOPIC,))}
 
 
 def a_laggard(controller: FakeBroker) -> FakeBroker:
-    """Return a broker that knows no topics, but who the controller is: number 2."""
+    """Return a broker that knows no topics, but names number 2 as the controller."""
 
     def metadata(request: MetadataRequest) -> MetadataResponse:
         one = MetadataResponseBroker(node_id=2, host="127.0.0.1", port=controller.port)
@@ -44,7 +44,7 @@ def a_laggard(controller: FakeBroker) -> FakeBroker:
     return FakeBroker({MetadataRequest: metadata})
 
 
-def test_the_newest_is_what_the_controller_knows() -> None:
+def test_the_controllers_answer_counts_as_the_newest() -> None:
     with (
         FakeBroker(topics=TOPICS) as controller,
         a_laggard(controller) as laggard,
@@ -63,7 +63,7 @@ def test_the_newest_is_what_the_controller_knows() -> None:
 
 
 @pytest.mark.parametrize("is_in_bootstrap", [False, True])
-def test_a_broker_that_is_cut_off_is_left_for_another_that_it_named(
+def test_an_isolated_broker_is_left_for_another_that_it_named(
     is_in_bootstrap: bool,
 ) -> None:
     clock = SleepyClock()

@@ -13,5 +13,5 @@ def test_the_last_of_several_is_joined_by_a_word(some: list[object], text: str) 
 
 
 @pytest.mark.parametrize(("nodes", "text"), [([2], "broker 2"), ([2, 3], "brokers 2 and 3")])
-def test_brokers_are_named_as_one_or_several(nodes: list[int], text: str) -> None:
+def test_brokers_are_named_in_the_singular_or_plural(nodes: list[int], text: str) -> None:
     assert named_brokers(nodes) == text

@@ -1,4 +1,4 @@
-"""A broker for each test that asks for one."""
+"""A broker for each test that requests one."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,8 @@
 """kafka-python's own integration tests, run against our broker.
 
 They are in its source distribution, which is fetched by the hash that `requirements/dev.txt` pins
-and unpacked outside the tree. What the distribution leaves out, the small module by which the tests
-start a broker, is put beside it: here the broker is ours and runs already.
+and unpacked outside the tree. The distribution leaves out the small module by which the tests start
+a broker; a replacement is put beside them: here the broker is ours and runs already.
 
 Some of its tests expect an answer within a second or less. That says something about the machine,
 which has other tests to run, and not about the broker: so our copy of them has more time.
@@ -55,7 +55,7 @@ class SpawnedService:
 
 
 def unpacked(cache: Path) -> Path | None:
-    """Return the folder with the tests; None where the distribution cannot be had."""
+    """Return the folder with the tests; None where the distribution is not available."""
     pin = _pin()
     folder = cache / pin.split()[0].replace("==", "-").replace("-", "_", 1)
     if not (folder / _READY).exists():
@@ -74,7 +74,7 @@ def unpacked(cache: Path) -> Path | None:
 
 
 def run(folder: Path, port: int, report: Path, leave_out: Iterable[str]) -> dict[str, str]:
-    """Run the tests but some; return `passed`, `skipped` or what failed for each by its name."""
+    """Run the tests but some; return `passed`, `skipped` or the failure of each by its name."""
     environment = os.environ | {
         "KAFKA_URI": f"kafka://127.0.0.1:{port}",
         "KAFKA_VERSION": _KAFKA_VERSION,

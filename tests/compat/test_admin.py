@@ -1,4 +1,4 @@
-"""The admin clients of confluent-kafka, kafka-python and aiokafka administer our broker."""
+"""The admin clients of confluent-kafka, kafka-python and aiokafka manage our broker."""
 
 # mypy: disable-error-code="no-untyped-call,attr-defined"
 
@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from kafkaesque.testing.process import BrokerProcess
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     import kafka
     import kafka.admin
     from aiokafka import TopicPartition as AIOTopicPartition
@@ -58,7 +58,7 @@ def alter(admin: AdminClient, name: str, setting: str, value: str) -> None:
 
 
 def produce(broker: BrokerProcess, topic: str, *values: bytes) -> list[KafkaError]:
-    """Produce to partition 0; return what went wrong."""
+    """Produce to partition 0; return the error, if any."""
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     failures: list[KafkaError] = []
 
@@ -73,7 +73,7 @@ def produce(broker: BrokerProcess, topic: str, *values: bytes) -> list[KafkaErro
 
 
 def ends(broker: BrokerProcess, topic: str) -> tuple[int, int]:
-    """The first offset of partition 0, and the one after its last."""
+    """The first offset of partition 0, and its end offset."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
     found = consumer.get_watermark_offsets(TopicPartition(topic, 0), SECONDS_MAX)
     consumer.close()
@@ -97,7 +97,7 @@ def test_settings_are_given_at_creation_and_described_with_all_defaults(
         create(admin, "wrong", no_such="1")
 
 
-def test_a_changed_setting_acts_at_once(broker: BrokerProcess) -> None:
+def test_a_changed_setting_takes_effect_at_once(broker: BrokerProcess) -> None:
     admin = an_admin(broker)
     create(admin, "orders")
     assert produce(broker, "orders", b"x" * 1000) == []
@@ -107,7 +107,7 @@ def test_a_changed_setting_acts_at_once(broker: BrokerProcess) -> None:
     assert described(admin, "orders")["max.message.bytes"].value == "500"
 
 
-def test_a_setting_of_a_broker_acts_at_once_and_after_a_restart(broker: BrokerProcess) -> None:
+def test_a_broker_setting_takes_effect_at_once_and_after_a_restart(broker: BrokerProcess) -> None:
     admin = an_admin(broker)
     create(admin, "orders")
 
@@ -131,7 +131,7 @@ def test_a_setting_of_a_broker_acts_at_once_and_after_a_restart(broker: BrokerPr
 
 
 @pytest.mark.requirement("CORE-8")
-def test_partitions_are_added_while_a_producer_goes_on(broker: BrokerProcess) -> None:
+def test_partitions_are_added_while_a_producer_keeps_sending(broker: BrokerProcess) -> None:
     admin = an_admin(broker)
     create(admin, "orders")
     producer = Producer(
@@ -177,7 +177,7 @@ def test_deleted_records_stay_deleted(broker: BrokerProcess) -> None:
     assert ends(broker, "orders") == (4, 10)
 
 
-def test_a_deleted_topic_can_be_made_again_and_is_empty(broker: BrokerProcess) -> None:
+def test_a_deleted_topic_can_be_recreated_and_is_empty(broker: BrokerProcess) -> None:
     admin = an_admin(broker)
     create(admin, "orders")
     produce(broker, "orders", b"old")
@@ -209,7 +209,7 @@ def test_the_cluster_is_described(broker: BrokerProcess) -> None:
     assert found.cluster_id
 
 
-def test_kafka_python_administers(broker: BrokerProcess) -> None:
+def test_kafka_python_can_administer_the_broker(broker: BrokerProcess) -> None:
     admin = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     topic = kafka.admin.ConfigResource(kafka.admin.ConfigResourceType.TOPIC, "orders")
     admin.create_topics([kafka.admin.NewTopic("orders", 2, 1)])
@@ -234,7 +234,7 @@ def test_kafka_python_administers(broker: BrokerProcess) -> None:
     admin.close()
 
 
-def test_aiokafka_administers(broker: BrokerProcess) -> None:
+def test_aiokafka_can_administer_the_broker(broker: BrokerProcess) -> None:
     async def go() -> None:
         admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
         await admin.start()

@@ -1,4 +1,4 @@
-"""Batches of a query, as other people's readers see them: whole once decided, else not at all."""
+"""Batches of a query, as third-party readers see them: whole once decided, otherwise not at all."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -21,7 +21,7 @@ from tests.compat.test_transactions import seen
 pytestmark = pytest.mark.compat
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     import kafka
     from aiokafka import AIOKafkaConsumer
     from aiokafka.structs import TopicPartition as AioPartition
@@ -88,7 +88,7 @@ def task(admin: Admin, batch: int, driver: int, number: int) -> PreparedTransact
 
 
 @pytest.mark.parametrize("read", [by_librdkafka, by_aiokafka, by_kafka_python])
-def test_readers_see_decided_batches_and_no_others(
+def test_readers_see_only_decided_batches(
     broker: BrokerProcess, read: Callable[[BrokerProcess], list[str]]
 ) -> None:
     with Admin(broker.bootstrap) as admin:
@@ -110,7 +110,7 @@ def test_readers_see_decided_batches_and_no_others(
     close_refused_sockets()
 
 
-def test_what_is_prepared_outlives_a_broker_that_is_killed(broker: BrokerProcess) -> None:
+def test_a_prepared_transaction_survives_a_killed_broker(broker: BrokerProcess) -> None:
     with Admin(broker.bootstrap) as admin:
         admin.topics.create(TOPIC, partitions=2)
         driver = admin.batches.register(QUERY, SINK)

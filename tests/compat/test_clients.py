@@ -1,4 +1,4 @@
-"""Every client is asked the same things; the client matrix of the docs is made from these tests."""
+"""All clients pass the same tests, from which the client matrix of the docs is made."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ HEADERS = (("trace", b"abc"),)
 
 
 def all_that(does: Does) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test with every client that can do this."""
+    """Run a test with every client that has this capability."""
     able = [
         pytest.param(
             client,
@@ -38,7 +38,7 @@ def all_that(does: Does) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 @pytest.fixture
 def members() -> Iterator[list[Member]]:
-    """Members of groups that are closed at the end, whatever happens."""
+    """Group members that are closed at the end, whatever happens."""
     opened: list[Member] = []
     yield opened
     for member in opened:
@@ -60,7 +60,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 @all_that(Does.PRODUCE)
 @pytest.mark.parametrize("codec", CODECS)
-def test_records_come_back_as_they_were_sent(
+def test_records_are_read_back_as_they_were_sent(
     broker: BrokerProcess, client: Client, codec: str
 ) -> None:
     producer = client.producer(broker.bootstrap, codec=codec, is_idempotent=False)
@@ -74,7 +74,7 @@ def test_records_come_back_as_they_were_sent(
 
 
 @all_that(Does.BIG)
-def test_big_messages_pass(broker: BrokerProcess, client: Client) -> None:
+def test_large_messages_pass(broker: BrokerProcess, client: Client) -> None:
     value = b"0123456789" * 90_000
     send(client, broker, "letters", [value])
     (seen,) = client.read(broker.bootstrap, "letters", count=1)
@@ -82,7 +82,7 @@ def test_big_messages_pass(broker: BrokerProcess, client: Client) -> None:
 
 
 @all_that(Does.TIME)
-def test_reading_begins_at_a_time(broker: BrokerProcess, client: Client) -> None:
+def test_reading_can_start_at_a_timestamp(broker: BrokerProcess, client: Client) -> None:
     producer = Confluent().producer(broker.bootstrap, codec="none", is_idempotent=False)
     start_ms = SystemClock().now_ms() - 3_600_000  # much older records would be deleted
     producer.send(
@@ -108,7 +108,7 @@ def test_an_idempotent_producer_writes_each_record_once(
 
 
 @all_that(Does.RECONNECT)
-def test_a_producer_goes_on_after_the_broker_was_killed(
+def test_a_producer_continues_after_the_broker_was_killed(
     broker: BrokerProcess, client: Client
 ) -> None:
     producer = client.producer(broker.bootstrap, codec="none", is_idempotent=False)
@@ -153,7 +153,7 @@ def test_members_share_a_topic_while_records_are_produced(
 
 
 @all_that(Does.COMMIT)
-def test_what_a_group_committed_survives_a_kill(broker: BrokerProcess, client: Client) -> None:
+def test_committed_offsets_survive_a_kill(broker: BrokerProcess, client: Client) -> None:
     send(Confluent(), broker, "letters", [b"%d" % n for n in range(10)])
     member = client.join(broker.bootstrap, "letters", "readers")
     until(lambda: len(member.seen) == 10, "the member sees all records")

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.compat
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the broker drop members after two seconds, so that tests need not wait for long."""
+    """Let the broker remove members after two seconds, so that tests need not wait long."""
     monkeypatch.setenv("KAFKAESQUE_GROUPS_CONSUMER_SESSION_TIMEOUT_MS", "2000")
 
 
@@ -56,7 +56,7 @@ while True:
 
 
 def consumer(broker: BrokerProcess, **settings: object) -> Consumer:
-    """A member of the group that commits only when told to."""
+    """A member of the group that commits only when the test says so."""
     return Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -76,7 +76,7 @@ def consumers(
     revoked: list[TopicPartition] | None = None,
     **settings: object,
 ) -> Iterator[list[Consumer]]:
-    """Members of the group; closed at the end. What is taken from them is added to `revoked`."""
+    """Members of the group; closed at the end. Partitions revoked from them go to `revoked`."""
     taken: list[TopicPartition] = [] if revoked is None else revoked
     with ExitStack() as stack:
         made = []
@@ -88,7 +88,7 @@ def consumers(
 
 
 @pytest.mark.requirement("CORE-6")
-def test_members_come_and_go_while_a_producer_goes_on_and_every_record_is_read(
+def test_members_come_and_go_during_production_and_every_record_is_read(
     broker: BrokerProcess,
 ) -> None:
     make_topic(broker)
@@ -102,7 +102,9 @@ def test_members_come_and_go_while_a_producer_goes_on_and_every_record_is_read(
         with consumers(broker, 1) as more:
             poll_until(first + more, lambda: is_shared(first + more), seen)
             kept = set(shares(first)[0])
-            assert not kept & {where.partition for where in revoked}, "taken, only to be given back"
+            assert not kept & {where.partition for where in revoked}, (
+                "revoked only to be given back"
+            )
             assert len(revoked) == PARTITIONS // 2
             for one in first + more:
                 where = [place for place in one.position(one.assignment()) if place.offset >= 0]
@@ -131,7 +133,7 @@ def test_an_instance_that_restarts_gets_its_partitions_back_without_a_rebalance(
 
 
 @pytest.mark.usefixtures("hasty")
-def test_one_who_was_killed_is_dropped_and_another_takes_its_place(broker: BrokerProcess) -> None:
+def test_a_killed_member_is_removed_and_another_takes_its_place(broker: BrokerProcess) -> None:
     make_topic(broker)
     broker.stop()
     broker.start()  # with the timeout of this test
@@ -152,13 +154,13 @@ def has_read(one: Consumer) -> bool:
     return all(place.offset >= 0 for place in one.position(one.assignment()))
 
 
-def test_a_group_goes_on_where_it_was_after_the_broker_was_killed(broker: BrokerProcess) -> None:
+def test_a_group_continues_after_the_broker_was_killed(broker: BrokerProcess) -> None:
     make_topic(broker)
     produce(broker, 0, 200)
     seen: list[str] = []
     with consumers(broker, 2) as group:
         poll_until(group, lambda: is_shared(group) and len(set(seen)) == 200, seen)
-        # Partitions that changed hands meanwhile are read once more before they have a position.
+        # Partitions reassigned meanwhile are read once more before they have a position.
         poll_until(group, lambda: all(has_read(one) for one in group), seen)
         for one in group:
             one.commit(offsets=one.position(one.assignment()), asynchronous=False)
@@ -172,7 +174,7 @@ def test_a_group_goes_on_where_it_was_after_the_broker_was_killed(broker: Broker
         assert shares(group) == before
 
 
-def test_a_pattern_follows_topics_that_come(broker: BrokerProcess) -> None:
+def test_a_pattern_follows_new_topics(broker: BrokerProcess) -> None:
     make_topic(broker)
     one = consumer(broker)
     one.subscribe(["^ord(ers|inary).*"])
@@ -184,7 +186,7 @@ def test_a_pattern_follows_topics_that_come(broker: BrokerProcess) -> None:
     one.close()
 
 
-def test_a_pattern_without_a_topic_gets_the_first_loses_it_and_reads_its_namesake(
+def test_a_pattern_gets_a_new_topic_loses_it_and_reads_its_successor(
     broker: BrokerProcess,
 ) -> None:
     make_topic(broker, "payments")
@@ -194,7 +196,7 @@ def test_a_pattern_without_a_topic_gets_the_first_loses_it_and_reads_its_namesak
     seen: list[str] = []
 
     def poll_for(*topics: str, count: int = 0) -> None:
-        """Poll until these topics are assigned, and so many records were read."""
+        """Poll until these topics are assigned, and this many records were read."""
         end = time.monotonic() + SECONDS_MAX
         while {where.topic for where in one.assignment()} != set(topics) or len(seen) < count:
             assert time.monotonic() < end, (one.assignment(), seen)
@@ -205,7 +207,7 @@ def test_a_pattern_without_a_topic_gets_the_first_loses_it_and_reads_its_namesak
             if error is None:
                 assert value is not None
                 seen.append(value.decode())
-            else:  # it may ask for a topic that has just been deleted
+            else:  # it may request a topic that has just been deleted
                 assert error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
     make_topic(broker, f"{TOPIC}-old")
@@ -222,7 +224,7 @@ def test_a_pattern_without_a_topic_gets_the_first_loses_it_and_reads_its_namesak
     one.close()
 
 
-def test_such_a_group_is_listed_described_and_deleted_and_becomes_a_classic_one(
+def test_a_consumer_group_is_listed_described_and_deleted_and_becomes_a_classic_one(
     broker: BrokerProcess,
 ) -> None:
     make_topic(broker)

@@ -1,4 +1,4 @@
-"""Real consumers read from where they want, in pieces of any size, whatever was sent."""
+"""Real consumers read from any offset, in pieces of any size, in any compression."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -19,7 +19,7 @@ from kafkaesque.testing.process import BrokerProcess
 pytestmark = pytest.mark.compat
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     import kafka
     import kafka.codec
     from aiokafka import AIOKafkaConsumer
@@ -27,7 +27,7 @@ with warnings.catch_warnings():
 
 SECONDS_MAX = 60
 START_MS = time.time_ns() // 1_000_000 - 3_600_000
-"""An hour ago: what is much older, retention may delete before it is read."""
+"""An hour ago: retention may delete much older records before they are read."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 KAFKA_PYTHON_CODECS = [
     codec
@@ -40,7 +40,7 @@ KAFKA_PYTHON_CODECS = [
     }.items()
     if is_there
 ]
-"""It unpacks what other packages on this machine can unpack."""
+"""It decompresses what other packages on this machine can decompress."""
 PADDING = b"." * 200
 """Makes every batch worth compressing."""
 MANY = 50
@@ -117,7 +117,7 @@ def an_old_consumer(broker: BrokerProcess, **settings: object) -> kafka.KafkaCon
 
 @pytest.mark.requirement("CORE-5")
 @pytest.mark.parametrize("codec", CODECS)
-def test_librdkafka_reads_from_within_a_batch(broker: BrokerProcess, codec: str) -> None:
+def test_librdkafka_reads_from_the_middle_of_a_batch(broker: BrokerProcess, codec: str) -> None:
     create(broker, "orders", 1)
     fill(broker, "orders", 100, **{"compression.type": codec})
     with a_consumer(broker) as consumer:
@@ -130,7 +130,7 @@ def test_librdkafka_reads_from_within_a_batch(broker: BrokerProcess, codec: str)
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("codec", KAFKA_PYTHON_CODECS)
-def test_kafka_python_reads_from_within_a_batch(broker: BrokerProcess, codec: str) -> None:
+def test_kafka_python_reads_from_the_middle_of_a_batch(broker: BrokerProcess, codec: str) -> None:
     create(broker, "orders", 1)
     fill(broker, "orders", 100, **{"compression.type": codec})
     consumer = an_old_consumer(broker)
@@ -145,7 +145,7 @@ def test_kafka_python_reads_from_within_a_batch(broker: BrokerProcess, codec: st
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_aiokafka_reads_from_within_a_batch(broker: BrokerProcess, codec: str) -> None:
+def test_aiokafka_reads_from_the_middle_of_a_batch(broker: BrokerProcess, codec: str) -> None:
     create(broker, "orders", 1)
     fill(broker, "orders", 100, **{"compression.type": codec})
 
@@ -198,7 +198,7 @@ def test_librdkafka_reads_many_partitions_in_small_pieces(broker: BrokerProcess)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_kafka_python_reads_many_partitions_by_a_session(broker: BrokerProcess) -> None:
+def test_kafka_python_reads_many_partitions_with_a_fetch_session(broker: BrokerProcess) -> None:
     create(broker, "orders", MANY)
     sent = {(p, n): b"%d/%d" % (p, n) for n in range(20) for p in range(MANY)}
     produce_all(broker, "orders", sent, {})
@@ -239,7 +239,7 @@ def test_aiokafka_reads_many_partitions_in_small_pieces(broker: BrokerProcess) -
     assert asyncio.run(go()) == sent
 
 
-def test_large_messages_come_through_whatever_the_fetch_size(broker: BrokerProcess) -> None:
+def test_large_messages_are_read_whatever_the_fetch_size(broker: BrokerProcess) -> None:
     create(broker, "orders", 1, max_message_bytes="8000000")
     values = {(0, number): bytes([number]) * 3_000_000 for number in range(4)}
     produce_all(broker, "orders", values, {"message.max.bytes": 8_000_000})

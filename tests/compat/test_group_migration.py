@@ -1,4 +1,4 @@
-"""Groups of librdkafka's consumers that change from one protocol to the other while in use."""
+"""Groups of librdkafka's consumers that change their protocol while in use."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.compat
 
 COUNT = 400
 REBALANCING = (KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS)
-"""What a member learns that commits while its group goes on to the next generation."""
+"""The errors of a member that commits while its group moves to the next generation."""
 
 
 def member(broker: BrokerProcess, stack: ExitStack, **settings: object) -> Consumer:
-    """A member of the group that commits only when told to; closed at the end."""
+    """A member of the group that commits only when the test says so; closed at the end."""
     made = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -62,7 +62,7 @@ def kind(broker: BrokerProcess) -> ConsumerGroupType:
 
 
 def commit_all(group: list[Consumer], seen: list[str]) -> None:
-    """Commit where all of them are; who is just being rebalanced may after that."""
+    """Commit the positions of all; members in a rebalance may do so after it."""
     poll_until(group, lambda: all(commits(one) for one in group), seen)
 
 
@@ -81,7 +81,7 @@ def commits(one: Consumer) -> bool:
 
 @pytest.mark.requirement("CORE-6")
 @pytest.mark.parametrize("strategy", ["cooperative-sticky", "range"])
-def test_a_group_is_upgraded_and_downgraded_while_its_members_read_on(
+def test_a_group_is_upgraded_and_downgraded_while_its_members_keep_reading(
     broker: BrokerProcess, strategy: str
 ) -> None:
     make_topic(broker)

@@ -26,7 +26,7 @@ from kafkaesque.testing.process import BrokerProcess
 pytestmark = pytest.mark.compat
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     from aiokafka import AIOKafkaConsumer
     from kafka import KafkaAdminClient, KafkaConsumer
 
@@ -53,9 +53,9 @@ def produce(broker: BrokerProcess, first: int, count: int) -> None:
 def consumers(
     broker: BrokerProcess, count: int, revoked: list[object] | None = None, **settings: object
 ) -> Iterator[list[Consumer]]:
-    """Consumers of the group that commit only when told to; closed at the end.
+    """Consumers of the group that commit only when the test says so; closed at the end.
 
-    What is taken from them in rebalances is added to `revoked`.
+    Partitions revoked from them in rebalances are added to `revoked`.
     """
     taken = [] if revoked is None else revoked
     with ExitStack() as stack:
@@ -82,7 +82,7 @@ def consumers(
 def poll_until(
     group: list[Consumer], done: Callable[[], bool], seen: list[str] | None = None
 ) -> None:
-    """Poll in turn until something holds; what is read is added to `seen`."""
+    """Poll in turn until a condition holds; records are added to `seen`."""
     end = time.monotonic() + SECONDS_MAX
     while not done():
         assert time.monotonic() < end, [c.assignment() for c in group]
@@ -106,7 +106,7 @@ def is_shared(group: list[Consumer]) -> bool:
 
 @pytest.mark.requirement("CORE-6")
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_members_come_and_go_while_a_producer_goes_on_and_every_record_is_read(
+def test_members_come_and_go_during_production_and_every_record_is_read(
     broker: BrokerProcess, strategy: str
 ) -> None:
     make_topic(broker)
@@ -142,7 +142,7 @@ def test_an_instance_that_restarts_gets_its_partitions_back_without_a_rebalance(
             assert revoked == []
 
 
-def test_a_group_goes_on_where_it_was_after_the_broker_was_killed(broker: BrokerProcess) -> None:
+def test_a_group_continues_after_the_broker_was_killed(broker: BrokerProcess) -> None:
     make_topic(broker)
     produce(broker, 0, 200)
     seen: list[str] = []
@@ -190,7 +190,7 @@ def group_offsets(admin: AdminClient) -> dict[int, int]:
     return {where.partition: where.offset for where in found.topic_partitions}
 
 
-def test_one_without_a_group_commits_and_comes_back(broker: BrokerProcess) -> None:
+def test_an_assigned_consumer_commits_and_continues(broker: BrokerProcess) -> None:
     make_topic(broker)
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": "alone"}
     consumer = Consumer({**settings, "enable.auto.commit": False})

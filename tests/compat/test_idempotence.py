@@ -1,4 +1,4 @@
-"""Idempotent producers of other people: each message once and in order, whatever is killed."""
+"""Third-party idempotent producers: each message once and in order, whatever is killed."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -22,7 +22,7 @@ from tests.compat.test_librdkafka import consume
 pytestmark = pytest.mark.compat
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     import kafka
     from aiokafka import AIOKafkaProducer
 
@@ -32,7 +32,7 @@ TOPIC = "once"
 
 
 @contextmanager
-def killed_again_and_again(broker: BrokerProcess) -> Iterator[threading.Event]:
+def killed_repeatedly(broker: BrokerProcess) -> Iterator[threading.Event]:
     """Kill the broker a few times while the block runs; the event says when that is over."""
     over = threading.Event()
 
@@ -57,7 +57,7 @@ def a_topic(broker: BrokerProcess) -> None:
 
 
 def check(broker: BrokerProcess, sent: list[str], offsets: list[int] | None = None) -> None:
-    """Read the topic; every message is there once, in order, at the offset that was told."""
+    """Read the topic; every message is there once, in order, at the acknowledged offset."""
     found = consume(broker, TopicPartition(TOPIC, 0, 0), len(sent))
     assert [message.value() for message in found] == [value.encode() for value in sent]
     if offsets is not None:
@@ -73,7 +73,7 @@ def consume_more(broker: BrokerProcess, end: int) -> list[Message]:
 
 
 def close_refused_sockets() -> None:
-    """Close what kafka-python leaves open when it connects while there is no broker."""
+    """Close the sockets that kafka-python leaves open when it connects while there is no broker."""
     for thing in gc.get_objects():
         # By its type: to ask a weak proxy for its class can fail.
         if issubclass(type(thing), socket.socket) and thing.family is socket.AF_INET:
@@ -106,7 +106,7 @@ def test_librdkafka_sends_each_message_once_through_kills(broker: BrokerProcess)
             assert offset is not None
             offsets.append(offset)
 
-    with killed_again_and_again(broker) as over:
+    with killed_repeatedly(broker) as over:
         end = time.monotonic() + SECONDS_MAX
         while not over.is_set() and time.monotonic() < end:
             sent.append(f"message {len(sent)}")
@@ -129,7 +129,7 @@ def test_kafka_python_sends_each_message_once_through_kills(broker: BrokerProces
     )
     sent: list[str] = []
     futures = []
-    with killed_again_and_again(broker) as over:
+    with killed_repeatedly(broker) as over:
         while not over.wait(0.001):
             sent.append(f"message {len(sent)}")
             futures.append(producer.send(TOPIC, sent[-1].encode(), partition=0))
@@ -150,7 +150,7 @@ def test_aiokafka_sends_each_message_once_through_kills(broker: BrokerProcess) -
         )
         await producer.start()
         futures = []
-        with killed_again_and_again(broker) as over:
+        with killed_repeatedly(broker) as over:
             while not over.is_set():
                 sent.append(f"message {len(sent)}")
                 futures.append(await producer.send(TOPIC, sent[-1].encode(), partition=0))

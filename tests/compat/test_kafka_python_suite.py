@@ -1,4 +1,4 @@
-"""kafka-python's own integration tests pass, except for what we do not have yet."""
+"""kafka-python's own integration tests pass, except for features that we do not have yet."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ NOT_RUN: Mapping[str, str] = {}
 
 
 @pytest.mark.long
-def test_its_suite_passes_except_for_what_we_do_not_have_yet(
+def test_the_suite_passes_except_for_missing_features(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
     folder = suite_of_kafka_python.unpacked(ROOT / ".cache" / "kafka-python")

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools run against three of our brokers, and end well."""
+"""Kafka's own command-line tools run successfully against three of our brokers."""
 
 import json
 import os
@@ -29,7 +29,7 @@ SECONDS_MAX = 120
 
 @pytest.fixture(scope="module")
 def jars() -> str:
-    """Where Java finds the tools; they are fetched by name with Maven."""
+    """The class path of the tools, which Maven fetches."""
     try:
         return os.pathsep.join(
             f"{folder}{os.sep}*" for folder in (kafka_jars(KAFKA_TOOLS), kafka_jars())
@@ -45,7 +45,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def tool(jars: str, cluster: Cluster, name: str, *words: str) -> str:
-    """Run a tool to its end; return what it says. It must not fail."""
+    """Run a tool to its end; return its output. It must not fail."""
     at = ("--bootstrap-server", cluster.bootstrap)
     done = subprocess.run(
         ["java", "-cp", jars, name, *at, *words],
@@ -61,7 +61,7 @@ def tool(jars: str, cluster: Cluster, name: str, *words: str) -> str:
     return said
 
 
-def test_a_reassignment_is_throttled_and_its_end_takes_the_throttles_away(
+def test_a_reassignment_is_throttled_and_its_end_removes_the_throttles(
     jars: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
@@ -106,7 +106,7 @@ def test_settings_of_a_broker_and_levels_of_its_loggers_are_shown_and_changed(
     assert f"{name}=DEBUG" in tool(jars, cluster, CONFIGS, "--describe", *loggers)
 
 
-def test_hanging_transactions_are_looked_for_on_any_broker(jars: str, cluster: Cluster) -> None:
+def test_hanging_transactions_can_be_searched_on_any_broker(jars: str, cluster: Cluster) -> None:
     for node in cluster.nodes:
         tool(jars, cluster, TRANSACTIONS, "find-hanging", "--broker-id", str(node))
     tool(jars, cluster, GROUPS, "--list")

@@ -18,7 +18,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def a_consumer(broker: BrokerProcess) -> Consumer:
-    """A consumer that is told what to read; it belongs to no group and commits nothing."""
+    """A consumer with an explicit assignment; it belongs to no group and commits nothing."""
     settings = {"group.id": "unused", "enable.auto.commit": False}
     return Consumer({"bootstrap.servers": broker.bootstrap, **settings})
 
@@ -78,7 +78,7 @@ def values_of(broker: BrokerProcess, topic: str, partitions: int, count: int) ->
 @pytest.mark.requirement("CORE-1")
 @pytest.mark.requirement("CORE-7")
 @pytest.mark.parametrize("codec", CODECS)
-def test_records_come_back_as_they_were_sent(broker: BrokerProcess, codec: str) -> None:
+def test_records_are_read_back_as_they_were_sent(broker: BrokerProcess, codec: str) -> None:
     sent = [f"value {number}" for number in range(500)]
     produce(broker, "orders", sent, codec)
     assert values_of(broker, "orders", 4, len(sent)) == sent
@@ -96,7 +96,7 @@ def test_offsets_are_dense_from_zero(broker: BrokerProcess) -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_what_was_acknowledged_survives_a_kill(broker: BrokerProcess) -> None:
+def test_acknowledged_records_survive_a_kill(broker: BrokerProcess) -> None:
     sent = [f"value {number}" for number in range(1_000)]
     produce(broker, "orders", sent)
     broker.kill()
@@ -104,7 +104,7 @@ def test_what_was_acknowledged_survives_a_kill(broker: BrokerProcess) -> None:
     assert values_of(broker, "orders", 4, len(sent)) == sent
 
 
-def test_a_clean_stop_loses_nothing_and_says_so_by_its_exit_code(broker: BrokerProcess) -> None:
+def test_a_clean_stop_loses_nothing_and_exits_with_zero(broker: BrokerProcess) -> None:
     produce(broker, "orders", ["a", "b"])
     assert broker.stop() == 0
     broker.start()
@@ -112,7 +112,7 @@ def test_a_clean_stop_loses_nothing_and_says_so_by_its_exit_code(broker: BrokerP
 
 
 @pytest.mark.requirement("CORE-5")
-def test_a_time_is_found_and_read_from(broker: BrokerProcess) -> None:
+def test_reading_can_start_at_a_timestamp(broker: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic("timed", 1)])["timed"].result(SECONDS_MAX)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
@@ -127,7 +127,7 @@ def test_a_time_is_found_and_read_from(broker: BrokerProcess) -> None:
     assert found.offset == 21
 
 
-def test_a_consumer_that_waits_gets_what_comes(broker: BrokerProcess) -> None:
+def test_a_waiting_consumer_gets_new_records(broker: BrokerProcess) -> None:
     produce(broker, "orders", ["early"])
     consumer = a_consumer(broker)
     consumer.assign([TopicPartition("orders", p, 0) for p in range(4)])
@@ -138,7 +138,7 @@ def test_a_consumer_that_waits_gets_what_comes(broker: BrokerProcess) -> None:
     assert [message.value() for message in seen] == [b"early", b"late"]
 
 
-def test_a_topic_that_exists_cannot_be_created_again(broker: BrokerProcess) -> None:
+def test_an_existing_topic_cannot_be_created_again(broker: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic("twice", 1)])["twice"].result(SECONDS_MAX)
     with pytest.raises(Exception, match="already exists"):

@@ -1,4 +1,4 @@
-"""Transactions of librdkafka when the answers to what they wrote get lost: committed is there."""
+"""Transactions of librdkafka with lost answers to their writes: committed records are there."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ TRANSACTIONS = 4
 
 
 class _Next:
-    """Lets the next answer get lost, once it is asked to."""
+    """Loses the next answer on request."""
 
     def __init__(self) -> None:
         self.is_due = False
@@ -47,7 +47,7 @@ def behind(is_lost: _Next, data: Path) -> Iterator[BrokerProcess]:
 
 
 def ended(writer: Producer, end: Callable[[float], None]) -> None:
-    """Commit or abort; a call that ran out of time is to be made again, as librdkafka says."""
+    """Commit or abort; retry a call that timed out, as librdkafka requires."""
     for tries_left in reversed(range(TRIES_MAX)):
         try:
             end(CALL_SECONDS_MAX)
@@ -60,7 +60,7 @@ def ended(writer: Producer, end: Callable[[float], None]) -> None:
 
 
 def committed(writer: Producer, values: list[str]) -> list[str]:
-    """Write until a transaction is committed; return what that one holds."""
+    """Write until a transaction is committed; return its records."""
     for attempt in range(TRIES_MAX):
         written = [f"{value} of try {attempt}" for value in values]
         writer.begin_transaction()
@@ -79,11 +79,11 @@ def committed(writer: Producer, values: list[str]) -> list[str]:
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("size", [1, 3, 5])
-def test_what_is_committed_after_an_answer_got_lost_is_there(tmp_path: Path, size: int) -> None:
+def test_a_commit_after_a_lost_answer_keeps_all_records(tmp_path: Path, size: int) -> None:
     is_lost = _Next()
     with behind(is_lost, tmp_path / "data") as broker:
         topics(broker, "orders")
-        # It sends again so late that it is told to abort before.
+        # It retries so late that it is asked to abort before.
         writer = producer(broker, "t", linger_ms=50, retry_backoff_ms=1_000)
         wanted = committed(writer, ["first"])
         writer.begin_transaction()

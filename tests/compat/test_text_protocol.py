@@ -16,7 +16,7 @@ PARTITIONS = 5
 
 
 def produce(bootstrap: str) -> None:
-    """Produce every key by the partitioner of Kafka's Java client, as librdkafka has it."""
+    """Produce every key with the partitioner of Kafka's Java client, as in librdkafka."""
     producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
     for key in KEYS:
         producer.produce("t", "from kafka", key=key, headers=[("Header", "h"), ("other", b"\xff")])
@@ -24,7 +24,7 @@ def produce(bootstrap: str) -> None:
 
 
 def consume(bootstrap: str, count: int) -> list[Message]:
-    """Return so many records of all partitions."""
+    """Return this many records of all partitions."""
     settings = {"group.id": "unused", "enable.auto.commit": False}
     consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     consumer.assign([TopicPartition("t", partition, 0) for partition in range(PARTITIONS)])
@@ -34,7 +34,7 @@ def consume(bootstrap: str, count: int) -> list[Message]:
 
 
 @pytest.mark.requirement("CORE-4")
-def test_a_key_meets_itself_in_one_partition_whoever_publishes_it(tmp_path: Path) -> None:
+def test_a_key_goes_to_the_same_partition_whichever_client_publishes_it(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             client = await broker.connect()
@@ -58,7 +58,7 @@ def test_a_key_meets_itself_in_one_partition_whoever_publishes_it(tmp_path: Path
     asyncio.run(go())
 
 
-def test_what_is_typed_is_a_plain_record_to_a_kafka_client(tmp_path: Path) -> None:
+def test_a_typed_message_is_a_plain_record_to_a_kafka_client(tmp_path: Path) -> None:
     async def go() -> Message:
         async with text_broker(tmp_path) as broker:
             client = await broker.connect()

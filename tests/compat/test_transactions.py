@@ -1,4 +1,4 @@
-"""Other people's transactional producers: all or none, whatever is aborted, fenced or killed."""
+"""Third-party transactional producers: atomic, whatever is aborted, fenced or killed."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -18,7 +18,7 @@ from tests.compat.test_idempotence import close_refused_sockets
 pytestmark = pytest.mark.compat
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     import kafka
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
     from aiokafka.structs import TopicPartition as AioPartition
@@ -45,8 +45,8 @@ def producer(broker: BrokerProcess, name: str, **settings: object) -> Producer:
             "retry.backoff.ms": 20,
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 100,
-            # When its only broker goes, librdkafka bootstraps anew, and from then on it waits for
-            # ever for the broker that it knew before as the group's coordinator.
+            # When its only broker goes, librdkafka bootstraps again, and from then on it waits
+            # forever for the group coordinator's former broker entry.
             "metadata.recovery.strategy": "none",
             **{key.replace("_", "."): value for key, value in settings.items()},
         }
@@ -56,7 +56,7 @@ def producer(broker: BrokerProcess, name: str, **settings: object) -> Producer:
 
 
 def seen(broker: BrokerProcess, topic: str, isolation: str = COMMITTED) -> list[str]:
-    """Read both partitions of a topic to the end that this isolation shows; in sorted order."""
+    """Read both partitions of a topic to the end at this isolation level; in sorted order."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -90,7 +90,7 @@ def text(message: Message) -> str:
 
 
 def seen_soon(broker: BrokerProcess, topic: str, wanted: Sequence[str]) -> None:
-    """See exactly this, at once or a moment later: markers are written after the answer."""
+    """Expect exactly this, at once or a moment later: markers are written after the answer."""
     end = time.monotonic() + SECONDS_MAX
     while (found := seen(broker, topic)) != sorted(wanted):
         assert time.monotonic() < end, f"{found} instead of {wanted}"
@@ -126,7 +126,7 @@ def test_b25_b31_librdkafka_sees_committed_transactions_and_no_aborted_ones(
     assert seen(broker, "orders", UNCOMMITTED) == everything
 
 
-def test_what_is_open_is_not_seen_nor_what_lies_behind_it(broker: BrokerProcess) -> None:
+def test_open_transactions_and_what_follows_them_are_not_visible(broker: BrokerProcess) -> None:
     topics(broker, "orders")
     writer, other = producer(broker, "t"), producer(broker, "other")
     writer.begin_transaction()
@@ -155,7 +155,7 @@ def test_a_zombie_is_fenced_and_its_transaction_aborted(broker: BrokerProcess) -
 
 
 @pytest.mark.requirement("LOG-4")
-def test_b27_a_transaction_that_is_left_open_is_aborted_by_its_time_out(
+def test_b27_an_open_transaction_is_aborted_by_its_timeout(
     broker: BrokerProcess,
 ) -> None:
     topics(broker, "orders")
@@ -170,7 +170,7 @@ def test_b27_a_transaction_that_is_left_open_is_aborted_by_its_time_out(
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_b27_b28_a_broker_that_is_killed_within_a_transaction_keeps_it_whole(
+def test_b27_b28_a_transaction_survives_the_kill_of_its_broker_whole(
     broker: BrokerProcess, *, commits: bool
 ) -> None:
     topics(broker, "orders")
@@ -193,7 +193,7 @@ def test_b27_b28_a_broker_that_is_killed_within_a_transaction_keeps_it_whole(
 
 
 @pytest.mark.requirement("LOG-4")
-def test_consume_transform_produce_with_librdkafka_through_aborts_and_a_kill(
+def test_consume_transform_produce_with_librdkafka_survives_aborts_and_a_kill(
     broker: BrokerProcess,
 ) -> None:
     topics(broker, "in", "out")
@@ -220,7 +220,7 @@ def test_consume_transform_produce_with_librdkafka_through_aborts_and_a_kill(
             [p for p in positions if p.offset >= 0], consumer.consumer_group_metadata(), SECONDS_MAX
         )
         if rounds == 3:
-            writer.abort_transaction(SECONDS_MAX)  # and what was consumed is consumed again
+            writer.abort_transaction(SECONDS_MAX)  # and the consumed records are consumed again
         else:
             writer.commit_transaction(SECONDS_MAX)
         consumer.close()

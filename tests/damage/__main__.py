@@ -1,4 +1,4 @@
-"""Plays the whole damage matrix and writes down what it found: `python -m tests.damage`."""
+"""Runs the whole damage matrix and writes its results: `python -m tests.damage`."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ from tests.damage.matrix import Moment
 
 
 def main() -> int:
-    """Play everything; the exit code is 1 if a cell is silent."""
+    """Run everything; the exit code is 1 if a cell is silent."""
     logging.getLogger("kafkaesque").propagate = False
     found: dict[str, dict[str, str]] = {}
     faults: list[str] = []

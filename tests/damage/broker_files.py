@@ -1,4 +1,4 @@
-"""Damage to what a whole broker stands on: its journal, its identity, its copy of the catalog."""
+"""Damage to the files of a whole broker: its journal, its identity, its copy of the catalog."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ BrokerHarm = Callable[[Files], None]
 
 
 def _flip_at(path: str, *shares: float) -> BrokerHarm:
-    """Turn a bit at each of these shares of a file's length."""
+    """Flip a bit at each of these fractions of a file's length."""
 
     def harm(files: Files) -> None:
         data = bytearray(files.read(path))
@@ -76,7 +76,7 @@ BROKER_HARMS: dict[str, BrokerHarm] = {
 
 
 def play_broker(what: str, brokers: int, moment: Moment) -> Cell:
-    """Damage a broker, let it start, work, scrub and start again; say what became of it."""
+    """Damage a broker, let it start, work, scrub and start again; return the result."""
     with Heard() as heard:
         return _Life(what, brokers, moment, heard).play()
 
@@ -114,12 +114,12 @@ class _Life:
         return self._cell
 
     def _starts(self, phase: str) -> bool:
-        """Start it; return whether it serves, and write down a start that it refused."""
+        """Start it; return whether it serves, and record a refused start."""
         machine, world = self._machine, self._world
         self._heard.phase = phase
         before = everything(machine.disk)
         with suppress(LogError):
-            load_identity(machine.disk)  # as the process does that a broker is simulated of
+            load_identity(machine.disk)  # like the process of the simulated broker
             world.start(machine)
         if machine.is_up:
             wait(world, lambda: machine.is_ready)
@@ -152,16 +152,16 @@ class _Life:
         if not cell.noticed:
             cell.result = "harmless"
             if self._is_still(damaged):
-                cell.faults.append("nobody noticed what is damaged still")
+                cell.faults.append("remaining damage was not noticed")
         elif group in self._heard.refilled:
             cell.result = "refilled"
         else:
             cell.result = "noted" if self._is_alone and is_damaged else "mended"
         if is_damaged and not self._is_alone:
-            cell.faults.append("it is not mended in the end")
+            cell.faults.append("it is not repaired in the end")
 
     def _is_still(self, damaged: dict[str, bytes]) -> bool:
-        """Whether a segment has its damage still; other files are passed over, or rebuilt."""
+        """Whether a segment is still damaged; other files are skipped, or rebuilt."""
         now = everything(self._machine.disk)
         return any(
             path.endswith(LOG_SUFFIX) and now.get(path, b"").startswith(data)
@@ -190,7 +190,7 @@ def _filled(brokers: int) -> BrokerWorld:
 
 
 def everything(disk: SimDisk) -> dict[str, bytes]:
-    """Return what is in every file of a disk."""
+    """Return the contents of every file of a disk."""
     files = Files(disk=disk, group="")
     folders = disk.image().keys()
     paths = [f"{folder}/{name}".lstrip("/") for folder in folders for name in disk.list(folder)]
@@ -198,7 +198,7 @@ def everything(disk: SimDisk) -> dict[str, bytes]:
 
 
 def _surprises_of_a_process(files: dict[str, bytes]) -> list[str]:
-    """Start a real broker on these files: it is to refuse, to say why, and to change nothing."""
+    """Start a real broker on these files: it must refuse, say why, and change nothing."""
     with tempfile.TemporaryDirectory(prefix="kafkaesque-damage-") as name:
         folder = Path(name)
         for path, data in files.items():

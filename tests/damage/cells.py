@@ -1,7 +1,7 @@
 """The cells of the damage matrix: its columns, and what is expected in each.
 
 `make docs` makes the tables of `docs/reference/damage.md` from the two files `*cells.json` here.
-After a change of what notices damage, `python -m tests.damage` writes both; read the difference.
+After a change in what notices damage, `python -m tests.damage` writes both; read the difference.
 """
 
 import json
@@ -18,7 +18,7 @@ HARMS = {**CLOSED, **ACTIVE, **BESIDE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """Columns that are played in one world."""
+    """Columns that run in one world."""
 
     is_compacted: bool
     roles: tuple[Role, ...]
@@ -47,41 +47,42 @@ COLUMNS = tuple(
 )
 
 LATE = {"a bit in the base offset"}
-"""In a compacted log a batch may seem to lie in a hole beside its place until the scrub compares it
-with the seal: a small read may be given it there. Where the copy is the only one that is not in the
-table, but below it, as what remains to be done."""
+"""In a compacted log a batch may seem to be in a hole beside its position until the scrub compares
+it with the seal: a small read may return it there. Where the copy is the only one, that is not in
+the table, but below it, as work that remains.
+"""
 
 
 def harms_of(kind: Kind) -> dict[str, Harm]:
-    """Return the rows that are played in a world."""
+    """Return the rows that run in a world."""
     is_bare = kind.is_compacted and kind.roles == (Role.ALONE,)
     return {what: harm for what, harm in HARMS.items() if not (is_bare and what in LATE)}
 
 
 def play(kind: Kind) -> dict[tuple[str, Role], Cell]:
-    """Play the columns of one world."""
+    """Run the columns of one world."""
     column = Column(harms_of(kind), kind.roles, kind.moment, is_compacted=kind.is_compacted)
     column.play()
     return column.cells
 
 
 def expected() -> dict[str, dict[str, str]]:
-    """Return what each cell says, by row and column."""
+    """Return each cell, by row and column."""
     found: dict[str, dict[str, str]] = json.loads(CELLS_PATH.read_text())
     return found
 
 
 def save(found: dict[str, dict[str, str]]) -> None:
-    """Write down what each cell says."""
+    """Write each cell."""
     CELLS_PATH.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def expected_of_brokers() -> dict[str, dict[str, str]]:
-    """Return what becomes of a damaged broker, by row and by their number and the moment."""
+    """Return the results of damaged brokers, by row and by their number and the moment."""
     found: dict[str, dict[str, str]] = json.loads(BROKERS_PATH.read_text())
     return found
 
 
 def save_of_brokers(found: dict[str, dict[str, str]]) -> None:
-    """Write down what becomes of damaged brokers."""
+    """Write the results of damaged brokers."""
     BROKERS_PATH.write_text(json.dumps(found, indent=1) + "\n")

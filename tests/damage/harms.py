@@ -1,7 +1,7 @@
-"""Ways in which files cease to be what was written: the rows of the damage matrix.
+"""Ways in which files stop being what was written: the rows of the damage matrix.
 
-Each harm changes the files of one log on a simulated disk, as if behind the broker's back. The
-victim is a closed segment in the middle of the log, unless a row says otherwise.
+Each harm changes the files of one log on a simulated disk, behind the broker's back. The victim is
+a closed segment in the middle of the log, unless a row says otherwise.
 """
 
 from collections.abc import Callable
@@ -52,18 +52,18 @@ class Files:
 
     @property
     def active(self) -> str:
-        """The segment that is appended to; the last one that holds something."""
+        """The active segment; the last one with contents."""
         return [path for path in self.segments() if self.read(path)][-1]
 
     def read(self, path: str) -> bytes:
-        """Return all of a file."""
+        """Return the contents of a file."""
         file = self.disk.open(path)
         data = file.read(0, file.size())
         file.close()
         return data
 
     def write(self, path: str, data: bytes) -> None:
-        """Replace what is in a file, durably; one that is open sees it."""
+        """Replace the contents of a file, durably; open handles see it."""
         name = path.rpartition("/")[2]
         is_there = name in self.disk.list(self.group)
         file = self.disk.open(path) if is_there else self.disk.create(path)
@@ -79,7 +79,7 @@ class Files:
             self.disk.sync_now([], [self.group])
 
     def ending(self, suffix: str) -> list[str]:
-        """Return the files whose names end so, oldest first."""
+        """Return the files with this ending, oldest first."""
         return [f"{self.group}/{n}" for n in self.disk.list(self.group) if n.endswith(suffix)]
 
 
@@ -87,7 +87,7 @@ Harm = Callable[[Files], None]
 
 
 def flip(place: int, *, batch: int = 1) -> Harm:
-    """Turn a bit of one batch of the victim, the second unless told."""
+    """Flip a bit of one batch of the victim, by default the second."""
 
     def harm(files: Files) -> None:
         data = bytearray(files.read(files.victim))
@@ -99,7 +99,7 @@ def flip(place: int, *, batch: int = 1) -> Harm:
 
 
 def edit(change: Callable[[bytes], bytes], which: str = "victim") -> Harm:
-    """Replace the bytes of the victim, or of the segment that is appended to."""
+    """Replace the bytes of the victim, or of the active segment."""
 
     def harm(files: Files) -> None:
         path = getattr(files, which)
@@ -141,7 +141,7 @@ def _old(data: bytes) -> bytes:
 
 
 def unreadable(sector: int) -> Harm:
-    """Let one sector of the victim be unreadable."""
+    """Make one sector of the victim unreadable."""
     return lambda files: files.disk.spoil(files.victim, sector * SECTOR_BYTES)
 
 
@@ -171,7 +171,7 @@ def _foreign(files: Files) -> None:
 
 
 def beside(suffix: str, change: Callable[[bytes], bytes] | None) -> Harm:
-    """Change every file that ends so, or remove them."""
+    """Change or remove every file with this ending."""
 
     def harm(files: Files) -> None:
         found = files.ending(suffix)
@@ -186,7 +186,7 @@ def beside(suffix: str, change: Callable[[bytes], bytes] | None) -> Harm:
 
 
 def beside_unreadable(suffix: str) -> Harm:
-    """Let the first sector of every file be unreadable that ends so."""
+    """Make the first sector of every file with this ending unreadable."""
 
     def harm(files: Files) -> None:
         for path in files.ending(suffix):
@@ -245,7 +245,7 @@ ACTIVE: dict[str, Harm] = {
     "zeros at its end": edit(lambda data: data[:-20] + bytes(20), "active"),
     "deleted, appended to": lambda files: files.remove(files.active),
 }
-"""Damage to the segment that is appended to."""
+"""Damage to the active segment."""
 
 BESIDE: dict[str, Harm] = {
     "a bit in the offset indexes": beside(".index", _flip_middle),

@@ -1,7 +1,7 @@
-"""Plays the damage matrix on simulated brokers, one world for many cells.
+"""Runs the damage matrix on simulated brokers, one world for many cells.
 
-Every row has a topic of its own in a world, so that one start, one pass of reading and one scrub
-serve all of them. Nothing but the broker's own log tells what was noticed, and when.
+Every row has a separate topic in a world, so that one start, one reading pass and one scrub serve
+all of them. Only the broker's own log shows what was noticed, and when.
 """
 
 import logging
@@ -48,7 +48,7 @@ _NOTICED = re.compile(r"(damage_found|refill_begun|partition_offline|seals_lost)
 
 
 class Role(StrEnum):
-    """What the damaged copy was to its partition."""
+    """The role of the damaged copy in its partition."""
 
     ALONE = "the only copy"
     LEADER = "leader"
@@ -64,12 +64,12 @@ class Moment(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Cell:
-    """What became of one row in one column."""
+    """The result of one row in one column."""
 
     noticed: str = ""
     """What noticed the damage first; empty if nothing did."""
     result: str = ""
-    """What consumers and the copy ended with."""
+    """The final state of consumers and of the copy."""
     faults: list[str] = field(default_factory=list)
     """What must never happen and did."""
 
@@ -80,19 +80,19 @@ class Cell:
 
 
 class UncheckedWorld(BrokerWorld):
-    """Checks of Raft's promises are left out: damaged copies break them, and all is read anyway."""
+    """A world without the checks of Raft's promises, which damaged copies break anyway."""
 
     def _check(self, machine: BrokerNode) -> None:
         """The matrix reads everything itself."""
 
 
 class Heard(logging.Handler):
-    """What brokers say that they noticed, and in which phase of their lives; `with` listens."""
+    """What brokers report as noticed, and in which phase of their lives; `with` listens."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.groups: dict[GroupId, str] = {}
-        """When each was first told of."""
+        """When each was first reported."""
         self.refilled: set[GroupId] = set()
         self.phase = ""
 
@@ -112,9 +112,9 @@ class Heard(logging.Handler):
 
 
 def scrub(world: BrokerWorld, machine: BrokerNode) -> None:
-    """Let a broker read all that it has, once."""
+    """Let a broker read everything that it has, once."""
     broker = machine.broker
-    assert broker is not None, "it ended by itself"
+    assert broker is not None, "it ended on its own"
     config = HousekeepingConfig(scrub_bytes_per_second=1 << 30)
     scrubber = Scrubber(machine.clock, config, broker.replicas.by_group, broker.events)
 
@@ -158,7 +158,7 @@ class Column:
         self._heard = Heard()
 
     def play(self) -> None:
-        """Fill the topics, damage each, and see what becomes of it."""
+        """Fill the topics, damage each, and record the results."""
         with self._heard:
             self._fill()
             self._harm()
@@ -224,7 +224,7 @@ class Column:
         wait(world, lambda: outcomes == [Outcome.COMMITTED] * count)
 
     def _is_settled(self) -> bool:
-        """Whether every copy has its snapshots, its seals, and is compacted if it is to be."""
+        """Whether every copy has its snapshots and its seals, and is compacted if it should be."""
         for machine in self._world.nodes.values():
             assert machine.broker is not None
             for group in self._groups.values():
@@ -262,7 +262,7 @@ class Column:
         assert machine.is_up, "it started and stopped"
 
     def _let_victim_lead(self) -> None:
-        """Wait until it leads again what it is to lead, and may; meanwhile it may be compacted."""
+        """Wait until it leads its partitions again; meanwhile they may be compacted."""
         self._heard.phase = "read"
         led = [self._groups[name] for (_, role), name in self._names.items() if role is Role.LEADER]
         here = broker_of(self._world, VICTIM).replicas.by_group
@@ -323,7 +323,7 @@ class Column:
         self._world.run(2_000)
 
     def _read_cluster(self, name: str, cell: Cell) -> None:
-        """Read as a client does that follows the leader; all of it must come, in time."""
+        """Read like a client that follows the leader; everything must be returned, in time."""
         world, wanted = self._world, self._wanted[name]
         offset, found = 0, list[tuple[Offset, bytes]]()
         end = wanted[-1][0] + 1
@@ -357,14 +357,14 @@ class Column:
     def _is_right(
         self, found: list[tuple[Offset, bytes]], wanted: list[tuple[Offset, bytes]]
     ) -> bool:
-        """Whether all is there; compaction may have taken what a later record supersedes."""
+        """Whether everything is there; compaction may have removed superseded records."""
         if not self._is_compacted:
             return found == wanted
         needed = [one for one in wanted if _is_needed(one[0])]
         return set(found) <= set(wanted) and [one for one in found if _is_needed(one[0])] == needed
 
     def _read_alone(self, name: str, cell: Cell) -> None:
-        """Read at every offset: what comes is right, and what does not is an error."""
+        """Read at every offset: each read returns the right record or an error."""
         broker = broker_of(self._world, VICTIM)
         wanted = dict(self._wanted[name])
         lost: set[Offset] = set()
@@ -390,7 +390,7 @@ class Column:
             cell.result = "error in the gap"
 
     def _following(self, wanted: Mapping[Offset, bytes], offset: Offset) -> Offset:
-        """Return the record that a read at an offset must not pass over."""
+        """Return the record that a read at an offset must not skip."""
         kept = [one for one in wanted if not self._is_compacted or _is_needed(one)]
         return min(one for one in kept if one >= offset)
 
@@ -399,20 +399,20 @@ class Column:
     def _judge(self) -> None:
         broker = broker_of(self._world, VICTIM)
         if self._roles != [Role.ALONE]:
-            self._world.run_until(self._is_mended, MEND_STEPS_MAX)
+            self._world.run_until(self._is_repaired, MEND_STEPS_MAX)
         for (what, role), name in self._names.items():
             cell, group = self.cells[what, role], self._groups[name]
             cell.noticed = self._heard.groups.get(group, "")
             if role is Role.FOLLOWER and cell.noticed == "read":
-                cell.noticed = "scrub"  # or compaction: nobody reads from a follower
+                cell.noticed = "scrub"  # or compaction: a follower has no readers
             if role is Role.ALONE:
                 cell.result = cell.result or ("all is there" if cell.noticed else "harmless")
                 if "error" in cell.result and not cell.noticed:
-                    cell.faults.append("an error that nobody noticed")
+                    cell.faults.append("an error that was not noticed")
                 continue
             replica = broker.replicas.by_group.get(group)
             if replica is None or replica.error is not None or replica.damage.found:
-                cell.faults.append("it is not mended in the end")
+                cell.faults.append("it is not repaired in the end")
                 continue
             if not cell.noticed:
                 cell.result = "harmless"
@@ -420,7 +420,7 @@ class Column:
                 cell.result = "refilled" if group in self._heard.refilled else "mended"
             self._compare(name, group, cell)
 
-    def _is_mended(self) -> bool:
+    def _is_repaired(self) -> bool:
         broker = broker_of(self._world, VICTIM)
         here = broker.replicas.by_group
         return all(
@@ -429,9 +429,9 @@ class Column:
         )
 
     def _compare(self, name: str, group: GroupId, cell: Cell) -> None:
-        """See that the copy is what another broker holds, byte for byte, and all that it should be.
+        """Check that the copy equals another broker's, byte for byte, and is complete.
 
-        Each broker compacts by itself, so one may hold what another has dropped already.
+        Each broker compacts on its own, so one may still have what another has dropped.
         """
         mine, others = (self._batches(node, group) for node in (VICTIM, 2))
         shared = mine.keys() & others.keys() if self._is_compacted else mine.keys() | others.keys()
@@ -448,7 +448,7 @@ class Column:
             cell.faults.append("its log is not what was written")
 
     def _batches(self, node: NodeId, group: GroupId) -> dict[Offset, bytes]:
-        """Return what a broker's copy holds, by base offset."""
+        """Return the contents of a broker's copy, by base offset."""
         segments = broker_of(self._world, node).replicas.by_group[group].log.segments
         views = [view for base in segments.bases for view in segments.span(base)[0].batches()]
         found = {view.base_offset: bytes(view.data) for view in views}

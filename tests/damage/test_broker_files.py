@@ -1,4 +1,4 @@
-"""Damage to what a whole broker stands on: it refuses to start, is filled by others, or no harm."""
+"""Damage to a whole broker's files: it refuses to start, is refilled by others, or is unharmed."""
 
 import pytest
 
@@ -20,7 +20,7 @@ pytestmark = [
 @pytest.mark.parametrize("moment", Moment)
 @pytest.mark.parametrize("brokers", [1, 3])
 @pytest.mark.parametrize("what", BROKER_HARMS)
-def test_what_notices_damage_to_a_broker_is_what_the_table_says(
+def test_damage_to_a_broker_is_noticed_as_the_table_says(
     what: str, brokers: int, moment: Moment
 ) -> None:
     cell = play_broker(what, brokers, moment)

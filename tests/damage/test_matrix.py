@@ -1,4 +1,4 @@
-"""The damage matrix: no cell is silent, nobody misses a record unawares, and the table is true."""
+"""The damage matrix: no cell is silent, no record is lost silently, and the table is true."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ SHORT = Kind(is_compacted=False, roles=(Role.LEADER, Role.FOLLOWER), moment=Mome
 
 
 def worlds() -> list[Any]:
-    """Return the columns; of those with three copies `make test` plays the plain, stopped ones."""
+    """Return the columns; of those with three copies `make test` runs the plain, stopped ones."""
     is_long = [len(kind.roles) > 1 and kind != SHORT for kind in COLUMNS]
     marks = [[pytest.mark.long] if one else [] for one in is_long]
     return [
@@ -35,7 +35,7 @@ def worlds() -> list[Any]:
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("kind", worlds())
-def test_what_notices_each_kind_of_damage_is_what_the_table_says(kind: Kind) -> None:
+def test_each_kind_of_damage_is_noticed_as_the_table_says(kind: Kind) -> None:
     table = expected()
     found = play(kind)
     assert {what for what, _ in found} == set(harms_of(kind))
@@ -48,7 +48,7 @@ def test_what_notices_each_kind_of_damage_is_what_the_table_says(kind: Kind) -> 
     for (what, role), cell in found.items():
         said = table[what][kind.name_of(role)]
         if kind.is_compacted and ":" in said and cell.noticed:
-            # Compaction reads, too, and may come before a consumer or the scrub.
+            # Compaction reads too, and may come before a consumer or the scrub.
             said, shown = said.partition(": ")[2], cell.result
         else:
             shown = cell.text

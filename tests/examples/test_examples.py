@@ -1,4 +1,4 @@
-"""Every example runs, tells its story, and finds itself right."""
+"""Every example runs, prints what it does, and succeeds."""
 
 import re
 import shutil
@@ -27,7 +27,7 @@ def kafka() -> Iterator[str]:
 
 
 def run(folder: Path, name: str, *words: str) -> None:
-    """Copy an example and run it to its end, as a person does; see what it says of itself."""
+    """Copy an example and run it to its end, like a user; return its output."""
     copy = Path(shutil.copy(ROOT / "examples" / f"{name}.py", folder))
     done = subprocess.run(
         [sys.executable, copy.name, *words],
@@ -55,13 +55,13 @@ def test_an_example_runs_on_apache_kafka_too(name: str, kafka: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_how_to_leads_to_the_example(name: str) -> None:
+def test_a_how_to_links_to_its_example(name: str) -> None:
     pages = (ROOT / "docs" / "how-to").glob("*.md")
     assert any(f"examples/{name}.py" in page.read_text() for page in pages)
 
 
 @pytest.mark.parametrize("name", ["at_most_once", "at_least_once", "exactly_once"])
-def test_what_a_page_on_delivery_shows_stands_in_its_example(name: str) -> None:
+def test_code_shown_on_a_page_about_delivery_is_in_its_example(name: str) -> None:
     page = (ROOT / "docs" / "how-to" / f"{name.replace('_', '-')}.md").read_text()
     shown = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     program = (ROOT / "examples" / f"{name}.py").read_text()

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --seconds 600`: attack a broker for a while and tell what was found."""
+"""`python -m tests.fuzz --seconds 600`: attacks a broker for a while and prints the findings."""
 
 import argparse
 import os

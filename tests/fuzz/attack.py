@@ -1,8 +1,8 @@
-"""Attacks a broker over sockets, round by round, and looks after each whether it took harm.
+"""Attacks a broker over sockets, round by round, and checks after each whether it did any harm.
 
-A round is one of three: requests of the right shape with nasty values, whose answers must come, in
-order, and be readable; requests with changed bytes; bytes that are nothing at all. After each batch
-of rounds a well-behaved client of ours makes a topic, produces to it and reads it back.
+A round is one of three: well-formed requests with nasty values, whose answers must arrive, in
+order, and be readable; requests with changed bytes; random bytes. After each batch of rounds a
+well-behaved client of ours creates a topic, produces to it and reads it back.
 """
 
 import random
@@ -34,7 +34,7 @@ REQUESTS_PER_ROUND = 12
 ROUNDS_PER_CHECK = 60
 CORPUS_MAX = 400
 ANSWER_SECONDS_MAX = 0.25
-"""Some requests wait for others that will never come: those are left alone after this."""
+"""Some requests wait for others that never come: those are abandoned after this."""
 RSS_GROWTH_BYTES_MAX = 64 << 20
 
 
@@ -52,7 +52,7 @@ class Tally:
 
 
 class Attack:
-    """One attacker with a seed of its own against one broker."""
+    """One attacker with its own seed against one broker."""
 
     def __init__(self, victim: Victim, seed: int) -> None:
         self._victim = victim
@@ -63,17 +63,17 @@ class Attack:
         self.tally = Tally()
 
     def prepare(self) -> None:
-        """Make the topics that requests shall find."""
+        """Create the topics that requests will use."""
         self._witness.make_topics()
         self.tally.rss_first = self._victim.rss_bytes()
 
     @property
     def slowest_seconds(self) -> float:
-        """The longest round trip that the well-behaved client had."""
+        """The longest round trip of the well-behaved client."""
         return self._witness.slowest_seconds
 
     def batch(self) -> None:
-        """Do some rounds, then see whether all is well."""
+        """Do some rounds, then check whether all is well."""
         for _ in range(ROUNDS_PER_CHECK):
             match self._chance.randrange(8):
                 case 0:
@@ -87,7 +87,7 @@ class Attack:
         self._check()
 
     def _shaped(self) -> None:
-        """Send requests of the right shape; each must be answered as its kind is."""
+        """Send well-formed requests; each must get an answer of its kind."""
         waiting: deque[tuple[Api, int, Any]] = deque()
         with self._connected() as sock:
             for number in range(REQUESTS_PER_ROUND):

@@ -1,8 +1,8 @@
-"""Requests of the right shape with values that nobody sane would send.
+"""Well-formed requests with values that no sane client would send.
 
-Values come from the declarations of the messages; what a field is called decides from which pool a
-part of them is taken, so that requests get past the first check and meet topics, groups, members
-and sessions that are really there. The pools grow by what the broker answers.
+Values come from the declarations of the messages; the name of a field decides from which pool some
+of them are taken, so that requests pass the first checks and refer to existing topics, groups,
+members and sessions. The pools grow with the broker's answers.
 """
 
 import random
@@ -19,7 +19,7 @@ from kafkaesque.wire.kinds import Array, Blob, Fixed, Kind, Nested, Opaque, Text
 from kafkaesque.wire.message import Field, fields_of
 
 TOPICS = ("plain", "packed", "compacted", "strict")
-"""The topics that are there from the beginning: see `attack`."""
+"""The topics that exist from the beginning: see `attack`."""
 
 HOSTILE_NAMES = (
     *("", ".", "..", "../x", "a/b", "nul\0", "x" * 249, "x" * 250, "y" * 32_767, "\0" * 32_767),
@@ -49,7 +49,7 @@ POOL_SIZE_MAX = 64
 _LEARNED = frozenset(
     ("name", "topic_id", "member_id", "leader", "generation_id", "session_id", "producer_id")
 )
-"""The fields of answers that are worth to be said back."""
+"""The fields of answers that are worth sending back."""
 
 _USUAL: dict[str, tuple[int, ...]] = {
     "partition": (0, 0, 0, 1, 2),
@@ -75,7 +75,7 @@ _USUAL: dict[str, tuple[int, ...]] = {
     "session_epoch": (-1, 0, 1, 2),
     "timestamp": (-1, -2, -3, 0, NOW_MS),
 }
-"""What sane clients say: enough of it to come to where the insane rest of a request is used."""
+"""What sane clients send: enough to reach the code that uses the insane rest of a request."""
 
 _CRC_AT = 17
 _RANGES = {"b": 7, "h": 15, "i": 31, "q": 63}
@@ -84,7 +84,7 @@ _known_fields: dict[type[Any], tuple[Field, ...]] = {}
 
 
 class Mint:
-    """Makes requests from one source of chance, and learns from answers."""
+    """Makes requests from one source of randomness, and learns from answers."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -111,7 +111,7 @@ class Mint:
         )
 
     def learn(self, value: object) -> None:
-        """Take names and numbers out of an answer, for requests to come."""
+        """Take names and numbers from an answer, for later requests."""
         if isinstance(value, tuple):
             for item in value[:20]:
                 self.learn(item)
@@ -180,7 +180,7 @@ class Mint:
         return chance.choice((-limit, -2, -1, 0, 1, 2, 5, limit - 1))
 
     def records(self) -> bytes:
-        """Return a batch, or several, or what only looks like one."""
+        """Return a batch, or several, or bytes that only look like one."""
         chance = self._chance
         timestamp_ms = chance.choice((NOW_MS, NOW_MS, -1, 0, 2**62, -(2**62)))
         made = [
@@ -224,7 +224,7 @@ def _fields(cls: type[Any]) -> tuple[Field, ...]:
 
 
 def _pool_of(name: str, owner: str) -> str:
-    """Return which pool the values of a field come from."""
+    """Return the pool for the values of a field."""
     match name:
         case "name" | "topic" | "topics" | "topic_names" | "resource_name":
             if "Config" in owner and name == "name":

@@ -1,4 +1,4 @@
-"""Frames with a few of their bytes changed, cut out, put in, or taken from another frame."""
+"""Frames with a few of their bytes changed, cut out, inserted, or taken from another frame."""
 
 import random
 import struct
@@ -15,7 +15,7 @@ CHANGES_MAX = 4
 
 
 def mutate(body: bytes, others: Sequence[bytes], chance: random.Random) -> bytes:
-    """Return a request, without its length, that is not quite what it was."""
+    """Return a slightly changed request, without its length."""
     data = bytearray(body)
     for _ in range(chance.randint(1, CHANGES_MAX)):
         if not data:
@@ -43,7 +43,7 @@ def mutate(body: bytes, others: Sequence[bytes], chance: random.Random) -> bytes
 
 
 def garbage(chance: random.Random) -> bytes:
-    """Return what some stranger sends to an open port."""
+    """Return what a stranger might send to an open port."""
     lead = chance.choice(
         (
             b"",

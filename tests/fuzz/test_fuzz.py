@@ -1,4 +1,4 @@
-"""A short attack on a real broker: it lives, logs no mistake of ours, and stays small."""
+"""A short attack on a real broker: it lives, logs no errors of ours, and stays small."""
 
 from pathlib import Path
 

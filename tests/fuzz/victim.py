@@ -1,4 +1,4 @@
-"""A broker in a process of its own whose words and memory are watched."""
+"""A broker in a separate process whose output and memory are watched."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ _STOP_SECONDS_MAX = 60
 
 
 class Victim:
-    """`kafkaesque serve`; it must never crash, and never log a mistake of its own."""
+    """`kafkaesque serve`; it must never crash, and never log an error of its own."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self._said = folder / "stderr.txt"
@@ -66,14 +66,14 @@ class Victim:
         return self._said.read_text(errors="replace")
 
     def trouble(self) -> str | None:
-        """Return what it logged anew that a client must not be able to cause; None if nothing."""
+        """Return new log lines that a client must not be able to cause; None if there are none."""
         said = self.said()
         new, self._seen = said[self._seen :], len(said)
         found = _TROUBLE.search(new)
         return None if found is None else new[max(0, found.start() - 200) : found.start() + 4_000]
 
     def rss_bytes(self) -> int:
-        """Return the memory that it takes."""
+        """Return its resident memory."""
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         assert found is not None

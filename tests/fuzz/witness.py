@@ -1,4 +1,4 @@
-"""The client that does nothing wrong while another attacks: it must not notice."""
+"""The well-behaved client during an attack: it must not notice anything."""
 
 import socket
 import struct
@@ -22,12 +22,12 @@ from kafkaesque.wire.messages.produce import ProduceRequest
 from tests.server.running import a_fetch, a_produce, request
 
 TOPICS_MAX = 40
-"""With more topics than this the attacker's are deleted."""
+"""Above this number of topics the attacker's are deleted."""
 SECONDS_MAX = 120.0
 
 
 class Witness:
-    """Makes a topic, writes to it and reads it; says what went wrong."""
+    """Creates a topic, writes to it and reads it; reports what went wrong."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -35,7 +35,7 @@ class Witness:
         self.slowest_seconds = 0.0
 
     def make_topics(self) -> None:
-        """Make the topics that the attacker finds; those that are there stay."""
+        """Create the topics that the attacker uses; existing ones stay."""
         with self._connected() as sock:
             for name, settings in (
                 ("plain", {}),
@@ -113,7 +113,7 @@ def ask(sock: socket.socket, data: bytes, kind: type[Any], version: int) -> Any:
 
 
 def exactly(sock: socket.socket, count: int) -> bytes:
-    """Read so many bytes; raises OSError when there are no more."""
+    """Read this many bytes; raises OSError when there are no more."""
     data = bytearray()
     while len(data) < count:  # ends: with the bytes, the connection or the socket's timeout
         piece = sock.recv(count - len(data))

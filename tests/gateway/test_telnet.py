@@ -1,4 +1,4 @@
-"""Telnet's own bytes are taken out wherever they are cut, and its options are refused."""
+"""Telnet's control bytes are removed wherever the stream is cut, and its options are refused."""
 
 import pytest
 from hypothesis import given
@@ -38,7 +38,7 @@ def test_only_the_text_is_left_wherever_the_bytes_are_cut(
     assert left == b"".join(text for text, _ in parts)
 
 
-def test_offered_and_wanted_options_are_refused_and_refusals_are_not() -> None:
+def test_offered_and_requested_options_are_refused_and_refusals_are_not() -> None:
     cleaned = TelnetFilter().clean(b"\xff\xfd\x06\xff\xfb\x18\xff\xfc\x01\xff\xfe\x01")
     assert cleaned.refusals == b"\xff\xfc\x06\xff\xfe\x18"
 
@@ -49,7 +49,7 @@ def test_ctrl_c_is_an_interrupt_whose_timing_mark_is_answered() -> None:
     assert cleaned.refusals == b"\xff\xfc\x06"
 
 
-def test_a_doubled_escape_stays_as_the_byte_itself() -> None:
+def test_an_escaped_escape_byte_stays() -> None:
     assert TelnetFilter().clean(b"a\xff\xffb").text == b"a\xffb"
 
 

@@ -85,14 +85,14 @@ def test_a_message_may_be_plain_or_quoted(line: str) -> None:
         ("SUBS t " + "g" * 256, "255 characters"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_short_sentence(line: str, part: str) -> None:
+def test_an_invalid_command_gets_one_short_sentence(line: str, part: str) -> None:
     with pytest.raises(BadCommand, match=part) as caught:
         parse(line)
     assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("line", ["", "   ", "\t"])
-def test_an_empty_line_is_nothing(line: str) -> None:
+def test_an_empty_line_is_ignored(line: str) -> None:
     assert parse(line) is None
 
 
@@ -102,7 +102,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(st.one_of(WORDS, st.text(max_size=5))).map(" ".join)))
-def test_any_line_is_a_command_or_a_sentence(line: str) -> None:
+def test_any_line_is_a_command_or_gets_a_sentence(line: str) -> None:
     try:
         parse(line)
     except BadCommand as error:

@@ -1,4 +1,4 @@
-"""Commands typed at a running broker: their answers, their order, and who gives what back."""
+"""Commands typed at a running broker: their answers, their order, and the end of subscriptions."""
 
 import asyncio
 import json
@@ -16,14 +16,14 @@ SMALL = TextLimits(line_bytes_max=1_000, read_ahead_bytes=100)
 async def until_free(broker: TextBroker) -> None:
     """Wait until the broker has noticed that all subscribers are gone."""
     async with asyncio.timeout(SECONDS_MAX):
-        while len(broker.desk.subscriptions):  # noqa: ASYNC110 - nobody tells a client
+        while len(broker.desk.subscriptions):  # noqa: ASYNC110 - clients get no notice
             await asyncio.sleep(0.001)
 
 
 @pytest.mark.requirement("TXT-1")
 @pytest.mark.requirement("TXT-2")
 @pytest.mark.requirement("TXT-3")
-def test_what_is_published_is_consumed_in_the_shape_that_the_protocol_has(tmp_path: Path) -> None:
+def test_published_messages_are_consumed_in_the_documented_form(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             client = await broker.connect()
@@ -61,7 +61,7 @@ def test_a_partition_has_one_subscriber_in_a_group_and_others_in_other_groups(
     asyncio.run(go())
 
 
-def test_a_subscription_is_for_its_own_connection_and_its_own_topic(tmp_path: Path) -> None:
+def test_a_subscription_belongs_to_its_connection_and_its_topic(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             anna, bert = await broker.connect(), await broker.connect()
@@ -75,7 +75,7 @@ def test_a_subscription_is_for_its_own_connection_and_its_own_topic(tmp_path: Pa
     asyncio.run(go())
 
 
-def test_goodbye_frees_the_partitions_before_it_is_said(tmp_path: Path) -> None:
+def test_goodbye_frees_the_partitions_before_it_is_answered(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             anna, bert = await broker.connect(), await broker.connect()
@@ -88,7 +88,7 @@ def test_goodbye_frees_the_partitions_before_it_is_said(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_a_connection_that_drops_frees_its_partitions(tmp_path: Path) -> None:
+def test_a_lost_connection_frees_its_partitions(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             anna, bert = await broker.connect(), await broker.connect()
@@ -104,7 +104,7 @@ def test_a_connection_that_drops_frees_its_partitions(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_errors_are_one_line_each_and_the_connection_lives_on(tmp_path: Path) -> None:
+def test_errors_are_one_line_each_and_the_connection_stays_open(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, config=BrokerConfig(auto_create_topics=False)) as broker:
             client = await broker.connect()
@@ -122,7 +122,7 @@ def test_errors_are_one_line_each_and_the_connection_lives_on(tmp_path: Path) ->
     asyncio.run(go())
 
 
-def test_a_topic_comes_to_be_by_publishing_only_where_the_broker_allows_it(tmp_path: Path) -> None:
+def test_publishing_creates_a_topic_only_where_the_broker_allows_it(tmp_path: Path) -> None:
     async def go() -> None:
         config = BrokerConfig(partitions_default=2)
         async with text_broker(tmp_path, config=config) as broker:
@@ -149,7 +149,7 @@ def test_help_ends_with_an_empty_line(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_commands_sent_together_are_done_in_their_order(tmp_path: Path) -> None:
+def test_commands_sent_together_run_in_order(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             client = await broker.connect()
@@ -170,7 +170,7 @@ def test_commands_sent_together_are_done_in_their_order(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_what_was_sent_before_the_end_of_file_is_done_and_answered(tmp_path: Path) -> None:
+def test_commands_before_the_end_of_file_are_run_and_answered(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             client = await broker.connect()
@@ -183,7 +183,7 @@ def test_what_was_sent_before_the_end_of_file_is_done_and_answered(tmp_path: Pat
     asyncio.run(go())
 
 
-def test_a_line_that_is_too_long_is_answered_once_and_the_next_is_done(tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_is_answered_once_and_the_next_one_runs(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, limits=SMALL) as broker:
             client = await broker.connect()
@@ -194,7 +194,7 @@ def test_a_line_that_is_too_long_is_answered_once_and_the_next_is_done(tmp_path:
     asyncio.run(go())
 
 
-def test_no_newline_in_64_mb_leaves_the_broker_as_small_as_it_was(tmp_path: Path) -> None:
+def test_64_mb_without_a_newline_do_not_grow_the_broker(tmp_path: Path) -> None:
     def resident_bytes() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
@@ -225,7 +225,7 @@ def test_telnet_bytes_are_not_part_of_any_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("noise", [b"\xff\xf1" * 5_000, b"POST / HTTP/1.1\r\nHost: x\r\n"])
-def test_a_flood_and_a_browser_are_answered_once_and_hung_up_on(
+def test_a_flood_and_a_browser_are_answered_once_and_disconnected(
     tmp_path: Path, noise: bytes
 ) -> None:
     async def go() -> None:
@@ -255,7 +255,7 @@ def test_nothing_that_a_client_types_reaches_the_log(
     assert "forged" not in caplog.text
 
 
-def test_one_who_does_not_read_the_answers_is_not_read_from(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_answers_is_not_read_from(tmp_path: Path) -> None:
     async def go() -> None:
         limits = TextLimits(write_buffer_bytes=1_000, read_ahead_bytes=1_000)
         async with text_broker(tmp_path, limits=limits) as broker:

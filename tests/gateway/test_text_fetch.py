@@ -22,7 +22,7 @@ from kafkaesque.wire.messages.produce import (
 )
 from tests.gateway.text_clients import text_broker
 
-NOW_MS = SystemClock().now_ms()  # else retention would take the records away
+NOW_MS = SystemClock().now_ms()  # otherwise retention would delete the records
 
 
 def a_record(offset: int, value: bytes | None = b"x") -> Record:
@@ -30,7 +30,7 @@ def a_record(offset: int, value: bytes | None = b"x") -> Record:
 
 
 async def produce(desk: TextDesk, batch: bytearray) -> None:
-    """Send a batch as a Kafka client would."""
+    """Send a batch like a Kafka client."""
     data = PartitionProduceData(index=0, records=batch)
     request = ProduceRequest(
         acks=-1,
@@ -42,7 +42,7 @@ async def produce(desk: TextDesk, batch: bytearray) -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
-def test_an_answer_has_a_hundred_records_and_begins_in_the_middle_of_a_batch(
+def test_an_answer_has_a_hundred_records_and_may_start_in_the_middle_of_a_batch(
     tmp_path: Path, codec: Codec
 ) -> None:
     async def go() -> None:
@@ -60,7 +60,7 @@ def test_an_answer_has_a_hundred_records_and_begins_in_the_middle_of_a_batch(
     asyncio.run(go())
 
 
-def test_an_answer_is_cut_at_its_bytes_but_has_one_record_at_least(tmp_path: Path) -> None:
+def test_an_answer_is_limited_in_bytes_but_has_at_least_one_record(tmp_path: Path) -> None:
     async def go() -> None:
         limits = TextLimits(answer_bytes_max=1_000, fetch_bytes=500)
         async with text_broker(tmp_path, limits=limits) as broker:
@@ -75,7 +75,7 @@ def test_an_answer_is_cut_at_its_bytes_but_has_one_record_at_least(tmp_path: Pat
     asyncio.run(go())
 
 
-def test_records_of_kafka_clients_are_shown_whatever_is_in_them(tmp_path: Path) -> None:
+def test_records_of_kafka_clients_are_shown_whatever_they_contain(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             client = await broker.connect()
@@ -101,7 +101,7 @@ def test_records_of_kafka_clients_are_shown_whatever_is_in_them(tmp_path: Path) 
     asyncio.run(go())
 
 
-def test_markers_and_aborted_transactions_are_passed_over() -> None:
+def test_markers_and_aborted_transactions_are_skipped() -> None:
     def transactional(offset: int, producer: int) -> bytearray:
         stamp = ProducerStamp(producer_id=producer, producer_epoch=0, base_sequence=0)
         return build_batch(

@@ -1,4 +1,4 @@
-"""Lines come out whole however the bytes arrive, and a bad line spoils no other."""
+"""Lines are complete however the bytes arrive, and a bad line does not affect others."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -48,7 +48,7 @@ def test_any_bytes_give_lines_or_sentences_and_nothing_else(data: bytes, sizes: 
 
 
 @given(st.integers(LIMIT + 1, 100), st.lists(st.integers(1, 30), max_size=10))
-def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(
+def test_a_line_that_is_too_long_is_reported_once_and_the_next_one_is_read(
     size: int, sizes: list[int]
 ) -> None:
     first, second = read(b"x" * size + b"\r\nnext\n", sizes)
@@ -56,13 +56,13 @@ def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(
     assert second == "next"
 
 
-def test_what_is_not_utf_8_is_told_and_the_next_line_is_read() -> None:
+def test_a_line_that_is_not_utf_8_is_reported_and_the_next_one_is_read() -> None:
     first, second = read(b"\xc3\x28\nnext\n", [])
     assert isinstance(first, BadLine)
     assert second == "next"
 
 
-def test_a_line_without_end_is_never_held() -> None:
+def test_an_endless_line_is_never_buffered() -> None:
     splitter = LineSplitter(LIMIT)
     splitter.feed(b"x" * 2 * LIMIT)
     assert len(taken(splitter)) == 1
@@ -74,5 +74,5 @@ def test_a_line_without_end_is_never_held() -> None:
     assert taken(splitter) == ["HELP"]
 
 
-def test_a_line_without_its_end_is_no_line() -> None:
+def test_an_unterminated_line_is_not_a_line() -> None:
     assert read(b"CRTP half", [3]) == []

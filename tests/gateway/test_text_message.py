@@ -17,7 +17,7 @@ def as_bytes(text: str | None) -> bytes | None:
 
 
 @given(key=TEXT, header=TEXT, body=TEXT)
-def test_text_is_kept_to_the_letter(key: str | None, header: str | None, body: str | None) -> None:
+def test_text_is_kept_unchanged(key: str | None, header: str | None, body: str | None) -> None:
     written = json.dumps({"Key": key, "Header": header, "Body": body})
     message = Message(key=as_bytes(key), header=as_bytes(header), body=as_bytes(body))
     assert parse_message(written) == message
@@ -36,7 +36,9 @@ def test_text_is_kept_to_the_letter(key: str | None, header: str | None, body: s
         ('""', b""),
     ],
 )
-def test_a_body_that_is_no_string_is_kept_as_compact_json(written: str, kept: bytes | None) -> None:
+def test_a_body_that_is_not_a_string_is_kept_as_compact_json(
+    written: str, kept: bytes | None
+) -> None:
     assert parse_message(f'{{"Body": {written} }}').body == kept
 
 
@@ -57,7 +59,7 @@ def test_a_body_that_is_no_string_is_kept_as_compact_json(written: str, kept: by
         '{"Body":' + "[" * 100_000 + "]" * 100_000 + "}",
     ],
 )
-def test_what_is_no_message_is_refused(written: str) -> None:
+def test_an_invalid_message_is_refused(written: str) -> None:
     with pytest.raises(BadCommand, match="JSON object such as"):
         parse_message(written)
 

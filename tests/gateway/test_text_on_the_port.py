@@ -28,7 +28,7 @@ def test_the_session_of_the_page_can_be_typed_at_the_brokers_port(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_telnet_bytes_open_the_same_door(tmp_path: Path, loop: str) -> None:
+def test_telnet_bytes_select_the_same_protocol(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             peer = await broker.connect()
@@ -42,9 +42,7 @@ def test_telnet_bytes_open_the_same_door(tmp_path: Path, loop: str) -> None:
 @pytest.mark.complains(
     "connection_closed reason=idle peer=127.0.0.1: a text connection",
 )
-def test_one_who_is_pushed_to_may_be_silent_and_one_who_is_not_may_not(
-    tmp_path: Path, loop: str
-) -> None:
+def test_only_a_client_that_records_are_pushed_to_may_be_silent(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(idle_ms_max=IDLE_MS)) as broker:
             listener, sleeper = await broker.connect(), await broker.connect()
@@ -65,7 +63,9 @@ def test_one_who_is_pushed_to_may_be_silent_and_one_who_is_not_may_not(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_broker_that_stops_answers_what_was_typed_and_hangs_up(tmp_path: Path, loop: str) -> None:
+def test_a_stopping_broker_answers_typed_commands_and_disconnects(
+    tmp_path: Path, loop: str
+) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             peer, listener = await broker.connect(), await broker.connect()
@@ -79,6 +79,6 @@ def test_a_broker_that_stops_answers_what_was_typed_and_hangs_up(tmp_path: Path,
             await broker.node.stop()
             assert await peer.rest() == b""
             assert await listener.rest() == b""
-            await broker.node.start()  # for the end of the test to stop
+            await broker.node.start()  # stopped at the end of the test
 
     run_on(loop, go())

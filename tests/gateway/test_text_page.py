@@ -1,4 +1,4 @@
-"""The session on the page of the text protocol is typed, and every answer is the one shown."""
+"""The session on the text protocol's page is typed, and every answer is the one shown."""
 
 import asyncio
 import re
@@ -32,7 +32,7 @@ def answers() -> list[str]:
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_every_answer_on_the_page_is_the_one_that_comes(
+def test_every_answer_on_the_page_is_correct(
     tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     async def go() -> list[str]:
@@ -65,7 +65,7 @@ def test_the_session_can_be_typed_into_telnet(tmp_path: Path) -> None:
             assert process.stdout is not None
             process.stdin.write("\n".join([*typed(), ""]))
             process.stdin.flush()  # not closed: telnet would leave without the answers
-            return process.stdout.read()  # till the broker hangs up, as DISC asks it to
+            return process.stdout.read()  # until the broker disconnects, as DISC asks it to
 
     async def go() -> str:
         async with text_broker(tmp_path) as broker:

@@ -1,4 +1,4 @@
-"""Publishing: order, partitions, refusals record by record, and outcomes that nobody knows."""
+"""Publishing: order, partitions, refusals of single records, and unknown outcomes."""
 
 import asyncio
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_many_lines_at_once_are_published_in_order_and_each_is_answered(tmp_path
     asyncio.run(go())
 
 
-def test_one_record_that_is_too_large_does_not_spoil_those_beside_it(tmp_path: Path) -> None:
+def test_a_record_that_is_too_large_does_not_affect_its_neighbours(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             client = await broker.connect()
@@ -94,20 +94,20 @@ def test_one_record_that_is_too_large_does_not_spoil_those_beside_it(tmp_path: P
 
 
 class Forgetful:
-    """A way to the broker on which the answer to Produce is lost."""
+    """A channel to the broker that loses the answer to Produce."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
     async def call(self, request: Any, response: type[Any]) -> Any:
-        """Pass it on; the answer may be lost."""
+        """Forward it; the answer may be lost."""
         answer = await self._channel.call(request, response)
         if isinstance(request, ProduceRequest):
             raise OutcomeUnknown("the broker went away")
         return answer
 
 
-def test_an_unknown_outcome_is_said_to_be_unknown_and_not_tried_again(tmp_path: Path) -> None:
+def test_an_unknown_outcome_is_reported_as_unknown_and_not_retried(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=Forgetful) as broker:
             client = await broker.connect()
@@ -118,7 +118,7 @@ def test_an_unknown_outcome_is_said_to_be_unknown_and_not_tried_again(tmp_path: 
     asyncio.run(go())
 
 
-def test_many_who_publish_to_a_new_topic_at_once_all_succeed(tmp_path: Path) -> None:
+def test_many_clients_can_publish_to_a_new_topic_at_once(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             clients = [await broker.connect() for _ in range(20)]
@@ -130,13 +130,13 @@ def test_many_who_publish_to_a_new_topic_at_once_all_succeed(tmp_path: Path) -> 
 
 
 class Unled:
-    """A way to a broker that does not lead the partition, and so appends nothing."""
+    """A channel to a broker that does not lead the partition, and so appends nothing."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
     async def call(self, request: Any, response: type[Any]) -> Any:
-        """Pass on all but Produce."""
+        """Forward all but Produce."""
         if not isinstance(request, ProduceRequest):
             return await self._channel.call(request, response)
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -145,7 +145,7 @@ class Unled:
         return ProduceResponse(responses=(topic,))
 
 
-def test_a_refusal_before_anything_was_appended_is_not_called_unknown(tmp_path: Path) -> None:
+def test_a_refusal_before_the_append_is_not_reported_as_unknown(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=Unled) as broker:
             client = await broker.connect()

@@ -1,4 +1,4 @@
-"""Pushing: as it comes, to those who read, from where the group stopped."""
+"""Pushing: records go to subscribers as they arrive, from where the group stopped."""
 
 import asyncio
 import json
@@ -35,12 +35,12 @@ from tests.gateway.text_clients import SECONDS_MAX, TextClient, text_broker
 
 
 async def pushed(client: TextClient, count: int) -> list[Any]:
-    """Return the bodies of the next records that come."""
+    """Return the bodies of the next records."""
     return [json.loads(await client.line())["Body"] for _ in range(count)]
 
 
 @pytest.mark.requirement("PAT-2")
-def test_records_are_pushed_as_they_come_until_stop(tmp_path: Path) -> None:
+def test_records_are_pushed_as_they_arrive_until_stop(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             reader, writer = await broker.connect(), await broker.connect()
@@ -87,7 +87,7 @@ def test_ctrl_c_stops_the_pushing(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_a_group_shares_the_partitions_of_those_who_are_pushed_to(tmp_path: Path) -> None:
+def test_subscribers_of_a_group_share_its_partitions(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path) as broker:
             anna, bert, cora = [await broker.connect() for _ in range(3)]
@@ -102,7 +102,7 @@ def test_a_group_shares_the_partitions_of_those_who_are_pushed_to(tmp_path: Path
     asyncio.run(go())
 
 
-def test_pushing_ends_with_a_sentence_when_it_cannot_go_on(tmp_path: Path) -> None:
+def test_pushing_ends_with_a_sentence_when_it_cannot_continue(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=Vanishing) as broker:
             client = await broker.connect()
@@ -115,7 +115,7 @@ def test_pushing_ends_with_a_sentence_when_it_cannot_go_on(tmp_path: Path) -> No
 
 
 class Vanishing:
-    """A way to the broker on which the topic is gone as soon as it is fetched from."""
+    """A channel to a broker on which the topic is gone as soon as it is fetched from."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -129,7 +129,7 @@ class Vanishing:
         return await self._channel.call(request, response)
 
 
-def test_one_who_does_not_read_is_waited_for_and_misses_nothing(tmp_path: Path) -> None:
+def test_a_slow_reader_is_waited_for_and_misses_nothing(tmp_path: Path) -> None:
     async def go() -> None:
         limits = TextLimits(write_buffer_bytes=10_000, fetch_bytes=100_000)
         async with text_broker(tmp_path, limits=limits) as broker:
@@ -147,7 +147,7 @@ def test_one_who_does_not_read_is_waited_for_and_misses_nothing(tmp_path: Path) 
 
 
 class Keeper:
-    """A way to a broker that keeps the positions of groups; one group belongs to others."""
+    """A channel to a broker that stores the positions of groups; one group belongs to others."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -155,7 +155,7 @@ class Keeper:
         self.times_asked = 0
 
     async def call(self, request: Any, response: type[Any]) -> Any:
-        """Answer for the coordinator, pass on the rest."""
+        """Answer for the coordinator, forward the rest."""
         if isinstance(request, FindCoordinatorRequest):
             return self._find(request)
         if isinstance(request, OffsetFetchRequest):
@@ -203,7 +203,7 @@ class Keeper:
         return OffsetCommitResponse(topics=(OffsetCommitResponseTopic(partitions=answered),))
 
 
-def test_a_group_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_group_continues_where_it_stopped(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=Keeper) as broker:
             writer = await broker.connect()
@@ -225,7 +225,7 @@ def test_a_group_goes_on_where_it_stopped(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_a_group_of_others_is_not_pushed_to(tmp_path: Path) -> None:
+def test_a_group_with_other_members_gets_nothing_pushed(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=Keeper) as broker:
             client = await broker.connect()
@@ -237,7 +237,7 @@ def test_a_group_of_others_is_not_pushed_to(tmp_path: Path) -> None:
 
 
 class Moving(Keeper):
-    """A way to a cluster whose leader and coordinator move, as often as a test says."""
+    """A channel to a cluster whose leader and coordinator move, as often as a test says."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel)
@@ -246,7 +246,7 @@ class Moving(Keeper):
         self.commits_refused = 0
 
     async def call(self, request: Any, response: type[Any]) -> Any:
-        """Refuse and lose what is to be; pass on the rest."""
+        """Refuse and lose the planned requests; forward the rest."""
         if isinstance(request, FetchRequest) and self.fetches_lost:
             self.fetches_lost -= 1
             raise PeerUnreachable("there is no link to node 2")
@@ -278,7 +278,7 @@ def _refused(answer: Any) -> Any:
     return replace(answer, responses=(replace(topic, partitions=partitions),))
 
 
-def test_pushing_goes_on_while_a_leader_moves(tmp_path: Path) -> None:
+def test_pushing_continues_when_a_leader_moves(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=Moving) as broker:
             way = broker.desk.channel
@@ -294,7 +294,7 @@ def test_pushing_goes_on_while_a_leader_moves(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_pushing_is_given_up_when_no_leader_comes(tmp_path: Path) -> None:
+def test_pushing_ends_when_there_is_no_leader_for_long(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=Moving) as broker:
             way = broker.desk.channel
@@ -309,7 +309,7 @@ def test_pushing_is_given_up_when_no_leader_comes(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_a_position_that_another_broker_has_taken_further_does_not_go_back(
+def test_a_position_that_another_broker_has_advanced_does_not_move_back(
     tmp_path: Path,
 ) -> None:
     async def go() -> None:
@@ -329,7 +329,7 @@ def test_a_position_that_another_broker_has_taken_further_does_not_go_back(
     asyncio.run(go())
 
 
-def test_the_last_position_is_kept_though_the_coordinator_moves(tmp_path: Path) -> None:
+def test_the_last_position_is_committed_though_the_coordinator_moves(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=Moving) as broker:
             way = broker.desk.channel
@@ -346,7 +346,7 @@ def test_the_last_position_is_kept_though_the_coordinator_moves(tmp_path: Path) 
     asyncio.run(go())
 
 
-def test_a_position_that_was_not_kept_is_kept_later(tmp_path: Path) -> None:
+def test_a_position_that_could_not_be_committed_is_committed_later(tmp_path: Path) -> None:
     async def go() -> None:
         limits = TextLimits(commit_interval_ms=0)
         async with text_broker(tmp_path, limits=limits, wrap=Moving) as broker:
@@ -359,14 +359,14 @@ def test_a_position_that_was_not_kept_is_kept_later(tmp_path: Path) -> None:
             await writer.ask('PUBS t {"Body":"one"}')
             assert await pushed(reader, 1) == ["one"]
             async with asyncio.timeout(SECONDS_MAX):
-                while way.kept != {("g", 0): 1}:  # noqa: ASYNC110  # nobody tells of it
+                while way.kept != {("g", 0): 1}:  # noqa: ASYNC110  # there is no notice
                     await asyncio.sleep(0.01)
             assert await reader.ask("STOP") == "Done"
 
     asyncio.run(go())
 
 
-def test_the_broker_itself_keeps_the_positions_over_a_restart(tmp_path: Path) -> None:
+def test_the_broker_keeps_the_positions_across_a_restart(tmp_path: Path) -> None:
     async def first() -> None:
         async with text_broker(tmp_path) as broker:
             reader, writer = await broker.connect(), await broker.connect()

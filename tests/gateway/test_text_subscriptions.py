@@ -17,7 +17,7 @@ PARTITIONS = 3
 
 
 class Registry(RuleBasedStateMachine):
-    """Compares the registry with a plain list of who holds what."""
+    """Compares the registry with a plain list of all subscriptions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Registry(RuleBasedStateMachine):
         self.held = [row for row in self.held if row[0] != owner]
 
     @invariant()
-    def everyone_finds_his_own_and_no_other(self) -> None:
+    def each_subscription_is_found_and_no_other(self) -> None:
         assert len(self.registry) == len(self.held)
         assert len({row[-1] for row in self.held}) == len(self.held)
         for owner, topic, group, partition, name in self.held:

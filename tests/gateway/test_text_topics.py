@@ -1,4 +1,4 @@
-"""Topics that are being opened are waited for; lost partitions are passed by."""
+"""Topics that are being opened are waited for; lost partitions are skipped."""
 
 import asyncio
 from pathlib import Path
@@ -11,13 +11,13 @@ from tests.gateway.text_clients import text_broker
 
 
 class OnePartitionLost:
-    """A way to a broker on which partition 1 of every topic has lost its only replica."""
+    """A channel to a broker on which partition 1 of every topic has lost its only replica."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
     async def call(self, request: Any, response: type[Any]) -> Any:
-        """Tell Metadata as it would be then."""
+        """Answer Metadata as it would be then."""
         answer = await self._channel.call(request, response)
         if not isinstance(answer, MetadataResponse):
             return answer
@@ -36,7 +36,7 @@ def _changed(value: Any, **fields: Any) -> Any:
     return type(value)(**{**old, **fields})
 
 
-def test_records_without_a_key_pass_by_a_partition_that_is_lost(tmp_path: Path) -> None:
+def test_records_without_a_key_skip_a_lost_partition(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=OnePartitionLost) as broker:
             client = await broker.connect()

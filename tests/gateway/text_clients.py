@@ -32,7 +32,7 @@ class TextClient:
         self.writer.write(text.encode() + b"\r\n")
 
     async def line(self) -> str:
-        """Return the next line that comes, without its end."""
+        """Return the next line, without its end."""
         async with asyncio.timeout(SECONDS_MAX):
             line = await self.reader.readline()
         assert line.endswith(b"\r\n"), f"no whole line came: {line!r}"
@@ -44,27 +44,27 @@ class TextClient:
         return await self.line()
 
     async def data(self, text: str) -> list[Any]:
-        """Send one line and return what its good answer carries."""
+        """Send one line and return the content of its OK answer."""
         answer = msgspec.json.decode(await self.ask(text))
         assert answer["Ok"], answer
         found: list[Any] = answer["Data"]
         return found
 
     async def error(self, text: str) -> str:
-        """Send one line and return the sentence of its bad answer."""
+        """Send one line and return the sentence of its error answer."""
         answer = msgspec.json.decode(await self.ask(text))
         assert not answer["Ok"], answer
         sentence: str = answer["Error"]
         return sentence
 
     async def is_closed(self) -> bool:
-        """Return whether the broker hangs up, with nothing more to say."""
+        """Return whether the broker disconnects without another line."""
         async with asyncio.timeout(SECONDS_MAX):
             return await self.reader.read(1) == b""
 
 
 class TextBroker:
-    """What a test holds: the node, the desk, and the way to connect."""
+    """The node, the desk, and a way to connect."""
 
     def __init__(self, node: Node, desk: TextDesk, port: int) -> None:
         self.node = node
@@ -80,7 +80,7 @@ class TextBroker:
         return self._clients[-1]
 
     def close(self) -> None:
-        """Hang up on behalf of all clients."""
+        """Disconnect all clients."""
         for client in self._clients:
             client.writer.close()
 
@@ -93,7 +93,7 @@ async def text_broker(
     limits: TextLimits | None = None,
     wrap: type[Any] | None = None,
 ) -> AsyncIterator[TextBroker]:
-    """Run a node, and the text protocol on a port of its own; `wrap` may stand before its way."""
+    """Run a node, and the text protocol on a separate port; `wrap` may replace its channel."""
     node = Node(NodeSettings(port=0, data=data), config)
     await node.start()
     channel: Channel = LocalChannel(node.broker, "127.0.0.1", node.port)

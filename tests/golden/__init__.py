@@ -1,1 +1,1 @@
-"""Data folders of every format that was ever released, and what must be found in them."""
+"""Data folders of every format that was ever released, and their expected contents."""

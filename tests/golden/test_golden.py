@@ -1,4 +1,4 @@
-"""Folders that earlier versions wrote can be opened, and those of later versions are refused."""
+"""Folders of earlier versions can be opened, and those of later versions are refused."""
 
 import shutil
 import struct
@@ -31,24 +31,24 @@ def test_there_is_a_folder_of_every_format_up_to_ours() -> None:
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_folder_of_every_format_holds_what_was_written_to_it(name: str, tmp_path: Path) -> None:
+def test_a_folder_of_every_format_has_its_contents(name: str, tmp_path: Path) -> None:
     shutil.copytree(HERE / name, tmp_path, dirs_exist_ok=True)
     expected = (HERE / f"{name}.txt").read_text()
     assert dump(tmp_path) == expected
-    assert dump(tmp_path) == expected, "opening it changed what it holds"
+    assert dump(tmp_path) == expected, "opening it changed its contents"
 
 
 @pytest.mark.requirement("LOG-1")
-def test_the_format_that_we_write_is_still_the_one_that_is_kept_here(tmp_path: Path) -> None:
+def test_the_current_format_has_not_changed(tmp_path: Path) -> None:
     write(tmp_path)
     ours, kept = files_in(tmp_path), files_in(HERE / f"format-{FORMAT}")
     assert ours.keys() == kept.keys()
-    # How a journal is cut into frames may change; what it says may not.
+    # How a journal is split into frames may change; its contents may not.
     assert {**ours, PATH: b""} == {**kept, PATH: b""}
     assert dump(tmp_path) == (HERE / f"format-{FORMAT}.txt").read_text()
 
 
-def test_the_frame_that_the_page_explains_is_one_of_ours() -> None:
+def test_the_frame_on_the_format_page_is_in_the_folder() -> None:
     page = (ROOT / "docs" / "reference" / "format-journal.md").read_text()
     example = page.split("```")[3]
     assert bytes.fromhex(example) in (HERE / "format-1" / PATH).read_bytes()

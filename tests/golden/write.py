@@ -1,7 +1,7 @@
-"""Write the data folder of today's format, and say in text what a data folder holds.
+"""Write a data folder in today's format, and describe the contents of a data folder.
 
-`python -m tests.golden.write FOLDER` made `format-1`; a new format gets a folder of its own, and
-the old ones stay as they are: they are what users have on their disks.
+`python -m tests.golden.write FOLDER` made `format-1`; a new format gets a new folder, and the old
+ones stay as they are, because users have such folders.
 """
 
 import sys
@@ -27,7 +27,7 @@ NODE = 7
 
 
 def write(folder: Path) -> None:
-    """Live a short life in an empty folder and stop as if the power had failed."""
+    """Run briefly in an empty folder and stop as if the power had failed."""
     disk = PosixDisk(folder)
     store = _open(disk)
     log = store.create_log(GROUP, US)
@@ -53,7 +53,7 @@ def write(folder: Path) -> None:
 
 
 def dump(folder: Path) -> str:
-    """Open a data folder as a node does, and say everything that it holds."""
+    """Open a data folder like a node, and describe its whole contents."""
     disk = PosixDisk(folder)
     store = _open(disk)
     lines = [f"node {store.journal.node}"]

@@ -17,7 +17,7 @@ def a_member(node: NodeId, **fields: object) -> Member:
 
 
 class Crowd:
-    """Members 1 to `count`; all join by the first."""
+    """Members 1 to `count`; all join through the first."""
 
     def __init__(self, count: int, seed: int = 0, loss: float = 0.0, late: float = 0.1) -> None:
         self.chance = random.Random(seed)
@@ -27,7 +27,7 @@ class Crowd:
         self.sent = 0
         self.largest = 0
         self.verdicts: list[tuple[int, NodeId, Member]] = []
-        """When who took whom for dead."""
+        """When which member declared which one dead."""
         self.halves: tuple[set[NodeId], set[NodeId]] | None = None
         self.gossips: dict[NodeId, Gossip] = {}
         self._due: defaultdict[int, list[tuple[NodeId, NodeId, Outgoing]]] = defaultdict(list)
@@ -52,7 +52,7 @@ class Crowd:
                         self.verdicts.append((self.now, node, member))
 
     def run_until(self, is_so: Callable[[], bool], ticks_max: int) -> int:
-        """Run until something is true and return about how many ticks it took."""
+        """Run until a condition holds; return about how many ticks it took."""
         for ticks in range(0, ticks_max, CONFIG.period_ticks):
             if is_so():
                 return ticks
@@ -70,7 +70,7 @@ class Crowd:
                 self._due[self.now + delay].append((source, target, outgoing))
 
     def all_see(self, nodes: Iterable[NodeId], state: State = State.ALIVE) -> bool:
-        """Return whether everyone who runs says this of each of these."""
+        """Return whether all running members see these in this state."""
         wanted = list(nodes)
         return all(
             node in gossip.members and gossip.members[node].state is state
@@ -79,7 +79,7 @@ class Crowd:
         )
 
     def all_know(self, nodes: Iterable[NodeId]) -> bool:
-        """Return whether nobody who runs lacks any of these, or has it buried."""
+        """Return whether all running members know all of these, and none of them as dead."""
         wanted = list(nodes)
         return all(
             node in gossip.members and gossip.members[node].is_there

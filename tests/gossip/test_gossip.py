@@ -1,4 +1,4 @@
-"""Discovery among fifty members: everyone is found, nobody is buried alive, halves find back."""
+"""Discovery among fifty members: all are found, none is declared dead wrongly, halves reunite."""
 
 import pytest
 
@@ -17,13 +17,13 @@ def a_crowd(seed: int = 0, loss: float = 0.0) -> Crowd:
 
 @pytest.mark.requirement("REP-5")
 @pytest.mark.parametrize("loss", [0.0, 0.2])
-def test_fifty_members_find_each_other_by_one_seed(loss: float) -> None:
+def test_fifty_members_find_each_other_through_one_seed(loss: float) -> None:
     crowd = Crowd(50, seed=1, loss=loss)
     crowd.run_until(lambda: crowd.all_know(EVERYONE), 30 * PERIOD)
     assert crowd.verdicts == []
 
 
-def test_at_rest_nobody_is_suspected_and_each_costs_a_ping_and_an_answer_a_period() -> None:
+def test_at_rest_no_member_is_suspected_and_each_costs_a_ping_and_an_answer_per_period() -> None:
     crowd = Crowd(50, late=0)
     crowd.run_until(lambda: crowd.all_know(EVERYONE), 60 * PERIOD)
     crowd.sent = 0
@@ -35,13 +35,13 @@ def test_at_rest_nobody_is_suspected_and_each_costs_a_ping_and_an_answer_a_perio
     assert crowd.sent <= 2 * 50 * 100 + syncs
 
 
-def test_with_a_tenth_of_the_packets_lost_nobody_is_taken_for_dead() -> None:
+def test_with_a_tenth_of_the_packets_lost_no_member_is_declared_dead() -> None:
     crowd = a_crowd(seed=2, loss=0.1)
     crowd.run(100 * PERIOD)
     assert crowd.verdicts == []
 
 
-def test_a_member_that_is_gone_is_dead_for_everyone_after_some_periods() -> None:
+def test_a_lost_member_is_dead_for_all_after_some_periods() -> None:
     crowd = a_crowd()
     del crowd.gossips[7]
     others = [node for node in EVERYONE if node != 7]
@@ -50,7 +50,7 @@ def test_a_member_that_is_gone_is_dead_for_everyone_after_some_periods() -> None
     assert {member.node for _, _, member in crowd.verdicts} == {7}
 
 
-def test_a_member_that_leaves_is_not_taken_for_dead() -> None:
+def test_a_member_that_leaves_is_not_declared_dead() -> None:
     crowd = a_crowd()
     crowd.send(9, crowd.gossips[9].leave())
     del crowd.gossips[9]
@@ -61,7 +61,7 @@ def test_a_member_that_leaves_is_not_taken_for_dead() -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_halves_that_were_cut_apart_find_back_together(seed: int) -> None:
+def test_two_separated_halves_find_each_other_again(seed: int) -> None:
     crowd = a_crowd(seed)
     first, second = set(range(1, 26)), set(range(26, 51))
     crowd.halves = (first, second)
@@ -76,7 +76,7 @@ def test_halves_that_were_cut_apart_find_back_together(seed: int) -> None:
     assert crowd.verdicts == []
 
 
-def test_a_member_that_restarts_elsewhere_is_known_by_its_new_place() -> None:
+def test_a_member_that_restarts_elsewhere_is_known_by_its_new_address() -> None:
     crowd = a_crowd()
     crowd.start(5, rack="attic")
     crowd.run_until(
@@ -93,13 +93,13 @@ def test_a_member_that_restarts_elsewhere_is_known_by_its_new_place() -> None:
     assert crowd.verdicts == []
 
 
-def test_a_packet_carries_a_bounded_number_of_news_unless_everything_is_compared() -> None:
+def test_a_packet_carries_a_bounded_number_of_updates_unless_everything_is_compared() -> None:
     crowd = Crowd(50, seed=3, loss=0.3)
     crowd.run(40 * PERIOD)
     assert CONFIG.updates_max <= crowd.largest <= 2 * CONFIG.updates_max + 1
 
 
-def test_the_same_seed_is_the_same_story() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     def story() -> object:
         crowd = Crowd(20, seed=9, loss=0.3)
         crowd.run(50 * PERIOD)
@@ -108,7 +108,7 @@ def test_the_same_seed_is_the_same_story() -> None:
     assert story() == story()
 
 
-def test_a_member_that_is_long_gone_is_forgotten() -> None:
+def test_a_member_gone_for_long_is_forgotten() -> None:
     crowd = Crowd(3)
     crowd.run_until(lambda: crowd.all_see([1, 2, 3]), 60 * PERIOD)
     del crowd.gossips[3]

@@ -1,4 +1,4 @@
-"""Every test here attacks one real broker, and the broker must be as well afterwards as before."""
+"""Every test here attacks one real broker, which must be as healthy afterwards as before."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,14 +20,14 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
 
 @pytest.fixture
 def hostile(victim: Victim) -> Iterator[Hostile]:
-    """One who attacks a broker that all of a module attack, and leaves nothing there that lasts."""
+    """An attacker of a broker that all tests of a module share; it leaves nothing lasting there."""
     with attacked(victim) as hostile:
         yield hostile
 
 
 @contextmanager
 def attacked(victim: Victim) -> Iterator[Hostile]:
-    """Attack; afterwards the broker lives, is small, served another and blamed nobody."""
+    """Attack; afterwards the broker lives, is small, served another client and blamed no one."""
     witness = Witness(victim.port)
     before = victim.rss_bytes()
     hostile = Hostile(victim)

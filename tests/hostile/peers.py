@@ -1,4 +1,4 @@
-"""The attacker's end: sockets, requests by hand, batches that are not what they say."""
+"""The attacker's end: sockets, hand-made requests, batches with false fields."""
 
 import socket
 import struct
@@ -34,12 +34,12 @@ class Hostile:
         return sock
 
     def ask(self, message: Any, version: int) -> Any:
-        """Send a request on a connection of its own; return its answer."""
+        """Send a request on a separate connection; return its answer."""
         with self.connect() as sock:
             return ask(sock, request(message, version), type(message), version)
 
-    def is_hung_up_on(self, body: bytes) -> bool:
-        """Send a request by hand; return whether the broker closes without a word."""
+    def is_disconnected(self, body: bytes) -> bool:
+        """Send a hand-made request; return whether the broker disconnects without an answer."""
         with self.connect() as sock:
             sock.sendall(framed(body))
             try:
@@ -48,7 +48,7 @@ class Hostile:
                 return True
 
     def says(self, data: bytes, *, lines: int = 1) -> list[bytes]:
-        """Speak text; return so many lines of the answer."""
+        """Send text; return this many lines of the answer."""
         with self.connect() as sock:
             sock.sendall(data)
             with sock.makefile("rb") as file:
@@ -57,7 +57,7 @@ class Hostile:
     def produce(
         self, records: bytes, topic: str = "plain", *, acks: int = -1, timeout_ms: int = 5_000
     ) -> int:
-        """Produce bytes as a batch; return the code of the answer."""
+        """Produce bytes as a batch; return the error code of the answer."""
         share = PartitionProduceData(index=0, records=records)
         data = TopicProduceData(name=topic, partition_data=(share,))
         message = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=(data,))
@@ -70,7 +70,7 @@ class Hostile:
 
 
 def head(key: int, version: int, *, is_flexible: bool) -> bytes:
-    """Return a request's header, for a body by hand."""
+    """Return a request's header, for a hand-made body."""
     return struct.pack(">hhih", key, version, 1, -1) + (b"\0" if is_flexible else b"")
 
 
@@ -83,7 +83,7 @@ def a_batch(*, codec: Codec = Codec.NONE, count: int = 2, timestamp_ms: int = 1)
 
 
 def with_fields(batch: bytes | bytearray, payload: bytes | None = None, /, **fields: int) -> bytes:
-    """Return a batch with some of its header's fields, or its records, replaced, checksum right."""
+    """Return a batch with some header fields, or its records, replaced and a correct checksum."""
     values = dict(zip(_FIELDS, HEADER.unpack_from(batch), strict=True)) | fields
     body = bytes(batch[HEADER.size :]) if payload is None else payload
     values["length"] = fields.get("length", HEADER.size + len(body) - 12)

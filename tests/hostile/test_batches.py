@@ -1,4 +1,4 @@
-"""Batches that lie, and batches that are far larger than they look."""
+"""Batches with false fields, and batches that are far larger than they look."""
 
 import pytest
 
@@ -15,11 +15,11 @@ from kafkaesque.wire.varint import write_varint
 from tests.hostile.peers import Hostile, a_batch, with_fields
 
 DECODING = ("packed", "compacted")
-"""The topics whose settings make the broker look into batches."""
+"""The topics whose settings make the broker decode batches."""
 
 PACKED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 KEPT = [("packed", Codec.GZIP)]
-"""What is packed already as the topic wants it is not looked into."""
+"""A batch that already has the topic's compression is not decoded."""
 SMALLEST_RECORD = b"\x0c\0\0\0\1\1\0"
 
 
@@ -43,7 +43,7 @@ SMALLEST_RECORD = b"\x0c\0\0\0\1\1\0"
         ({"attributes": 0x20}, ErrorCode.INVALID_RECORD),
     ],
 )
-def test_a_header_that_lies_is_refused(
+def test_a_false_header_is_refused(
     hostile: Hostile, fields: dict[str, int], code: ErrorCode
 ) -> None:
     assert hostile.produce(with_fields(a_batch(), **fields)) == code
@@ -55,7 +55,7 @@ def test_a_wrong_checksum_is_refused(hostile: Hostile) -> None:
     assert hostile.produce(bytes(batch)) == ErrorCode.CORRUPT_MESSAGE
 
 
-def test_more_records_than_there_could_be_room_for_are_refused_unread(hostile: Hostile) -> None:
+def test_an_impossible_number_of_records_is_refused_unread(hostile: Hostile) -> None:
     for count, code in ((2**31 - 1, ErrorCode.MESSAGE_TOO_LARGE), (9, ErrorCode.INVALID_RECORD)):
         lie = with_fields(a_batch(), record_count=count, last_offset_delta=count - 1)
         assert hostile.produce(lie) == code
@@ -63,7 +63,7 @@ def test_more_records_than_there_could_be_room_for_are_refused_unread(hostile: H
 
 @pytest.mark.parametrize("topic", DECODING)
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_count_that_is_not_the_records_is_refused_where_records_are_read(
+def test_a_wrong_record_count_is_refused_where_records_are_read(
     hostile: Hostile, topic: str, count: int
 ) -> None:
     lie = with_fields(a_batch(), record_count=count, last_offset_delta=count - 1)
@@ -75,7 +75,7 @@ def test_a_count_that_is_not_the_records_is_refused_where_records_are_read(
     [(topic, codec) for topic in DECODING for codec in PACKED if (topic, codec) not in KEPT],
     ids=str,
 )
-def test_a_bomb_is_refused_where_it_would_be_unpacked(
+def test_a_compression_bomb_is_refused_where_it_would_be_decompressed(
     hostile: Hostile, topic: str, codec: Codec
 ) -> None:
     zeros = compress(codec, bytes(100 << 20))
@@ -120,14 +120,16 @@ def test_a_lookup_by_time_reads_no_more_than_its_share_of_a_flood(hostile: Hosti
         assert found.error_code in (ErrorCode.NONE, ErrorCode.INVALID_RECORD)
 
 
-def test_a_bomb_on_a_plain_topic_is_the_readers_and_no_lookup_unpacks_it(hostile: Hostile) -> None:
+def test_a_bomb_on_a_plain_topic_is_left_to_readers_and_not_decompressed_by_lookups(
+    hostile: Hostile,
+) -> None:
     zeros = compress(Codec.GZIP, bytes(100 << 20))
     assert hostile.produce(with_fields(a_batch(), zeros, attributes=1)) == ErrorCode.NONE
     (found,) = hostile.ask(_lookup("plain", 0), 7).topics[0].partitions
     assert found.error_code in (ErrorCode.NONE, ErrorCode.MESSAGE_TOO_LARGE)
 
 
-def test_a_partition_named_twice_is_looked_up_for_nobody(hostile: Hostile) -> None:
+def test_a_partition_named_twice_is_not_looked_up(hostile: Hostile) -> None:
     asked = ListOffsetsPartition(partition_index=0, timestamp=0)
     topic = ListOffsetsTopic(name="plain", partitions=(asked,) * 50_000)
     answer = hostile.ask(ListOffsetsRequest(replica_id=-1, topics=(topic,)), 7)
@@ -136,27 +138,25 @@ def test_a_partition_named_twice_is_looked_up_for_nobody(hostile: Hostile) -> No
 
 
 @pytest.mark.parametrize("timestamp_ms", [2**62, -(2**62), -1, 2**63 - 1, -(2**63)])
-def test_times_at_the_ends_of_time_are_kept_and_looked_up(
-    hostile: Hostile, timestamp_ms: int
-) -> None:
+def test_extreme_timestamps_are_stored_and_looked_up(hostile: Hostile, timestamp_ms: int) -> None:
     for topic in ("plain", "packed", "compacted", "strict"):
         assert hostile.produce(bytes(a_batch(timestamp_ms=timestamp_ms)), topic) == ErrorCode.NONE
         hostile.ask(_lookup(topic, max(0, timestamp_ms)), 7)
 
 
 @pytest.mark.parametrize("acks", [2, -2, 127, -(2**15), 2**15 - 1])
-def test_acknowledgements_of_no_known_kind_are_refused(hostile: Hostile, acks: int) -> None:
+def test_unknown_acks_are_refused(hostile: Hostile, acks: int) -> None:
     code = hostile.produce(bytes(a_batch()), acks=acks)
     assert code == ErrorCode.INVALID_REQUIRED_ACKS
 
 
 @pytest.mark.parametrize("timeout_ms", [-1, -(2**31), 2**31 - 1])
-def test_any_time_to_wait_is_taken(hostile: Hostile, timeout_ms: int) -> None:
+def test_any_timeout_is_accepted(hostile: Hostile, timeout_ms: int) -> None:
     code = hostile.produce(bytes(a_batch()), timeout_ms=timeout_ms)
     assert code in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT)
 
 
-def test_sequences_and_epochs_at_their_ends_are_taken_in_order(hostile: Hostile) -> None:
+def test_extreme_sequences_and_epochs_are_accepted_in_order(hostile: Hostile) -> None:
     last = 2**31 - 1
     stamp = {"producer_id": 2**63 - 1, "producer_epoch": 2**15 - 1}
     assert hostile.produce(with_fields(a_batch(), base_sequence=last, **stamp)) == 0

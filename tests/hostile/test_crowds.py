@@ -1,4 +1,4 @@
-"""Many connections at once, and those that speak text or HTTP badly."""
+"""Many connections at once, and bad text or HTTP."""
 
 import socket
 import struct
@@ -11,10 +11,10 @@ from tests.server.running import an_api_versions
 IDLE = 2_000
 STORM = 1_000
 LINGER = struct.pack("ii", 1, 0)
-"""Closing then resets the connection, and leaves no port behind that waits."""
+"""Makes closing reset the connection, so that no port stays in TIME_WAIT."""
 
 
-def test_two_thousand_who_say_nothing_and_as_many_who_said_something_disturb_nobody(
+def test_thousands_of_silent_connections_do_not_disturb_the_broker(
     hostile: Hostile,
 ) -> None:
     silent = [hostile.connect() for _ in range(IDLE)]
@@ -26,7 +26,7 @@ def test_two_thousand_who_say_nothing_and_as_many_who_said_something_disturb_nob
         sock.close()
 
 
-def test_a_storm_of_those_who_come_and_go_disturbs_nobody(hostile: Hostile) -> None:
+def test_a_storm_of_short_connections_does_not_disturb_the_broker(hostile: Hostile) -> None:
     for number in range(STORM):
         sock = hostile.connect()
         if number % 3:
@@ -36,7 +36,7 @@ def test_a_storm_of_those_who_come_and_go_disturbs_nobody(hostile: Hostile) -> N
         sock.close()
 
 
-def test_one_who_presses_enter_first_is_answered_in_text(hostile: Hostile) -> None:
+def test_a_client_that_presses_enter_first_is_answered_in_text(hostile: Hostile) -> None:
     assert hostile.says(b"\r\n\r\nNOSUCH\r\n")[0].startswith(b'{"Ok":false')
     assert hostile.says(b"\nLIST\r\n")[0].startswith(b'{"Ok":true')
 
@@ -53,14 +53,14 @@ def test_one_who_presses_enter_first_is_answered_in_text(hostile: Hostile) -> No
     ],
     ids=["options", "a negotiation", "no line end", "deep JSON", "returns", "quotes"],
 )
-def test_text_without_end_or_sense_is_not_kept(hostile: Hostile, data: bytes) -> None:
+def test_endless_or_meaningless_text_is_not_buffered(hostile: Hostile, data: bytes) -> None:
     sock = hostile.connect()
     sock.settimeout(2)
     try:
         sock.sendall(data)
         sock.recv(1_000)
     except OSError:
-        pass  # it may have been hung up on, or be waited for
+        pass  # the broker may have disconnected, or be waiting for more
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,7 @@ def test_text_without_end_or_sense_is_not_kept(hostile: Hostile, data: bytes) ->
     ],
     ids=["two lengths", "9 kB of headers", "a folded header", "a body", "two hosts"],
 )
-def test_a_request_that_could_mean_two_things_is_refused_and_closed(
-    hostile: Hostile, data: bytes
-) -> None:
+def test_an_ambiguous_request_is_refused_and_closed(hostile: Hostile, data: bytes) -> None:
     with hostile.connect() as sock:
         sock.sendall(data)
         with sock.makefile("rb") as file:

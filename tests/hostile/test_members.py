@@ -1,4 +1,4 @@
-"""Floods of members, groups and producers, and numbers from the ends of their ranges."""
+"""Floods of members, groups and producers, and extreme numbers."""
 
 import re
 import time
@@ -29,7 +29,7 @@ from tests.hostile.peers import Hostile
 from tests.server.running import request
 
 SAID_SECONDS_MAX = 120
-"""A broker looks for problems every five seconds, and tells of one that it saw twice."""
+"""A broker looks for problems every five seconds, and reports one that it saw twice."""
 
 
 def a_join(
@@ -55,7 +55,7 @@ def _coordinator(hostile: Hostile) -> None:
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[Hostile]:
-    """One who attacks a broker of its own: what it leaves there is no other test's trouble."""
+    """An attacker of a separate broker: what it leaves there affects no other test."""
     with Victim(tmp_path) as victim, attacked(victim) as hostile:
         find_coordinator(hostile)
         yield hostile
@@ -66,7 +66,7 @@ def find_coordinator(hostile: Hostile) -> None:
 
 
 def await_complaint(victim: Victim, text: str) -> None:
-    """Wait until a broker complains of this, and see that it complains of nothing else."""
+    """Wait until a broker complains of this, and check that it complains of nothing else."""
     deadline = time.monotonic() + SAID_SECONDS_MAX
     while text not in victim.said():
         assert time.monotonic() < deadline, victim.said()
@@ -75,13 +75,13 @@ def await_complaint(victim: Victim, text: str) -> None:
     assert [one.startswith(text) for one in found] == [True]
 
 
-def test_an_empty_commit_is_answered_with_nothing(hostile: Hostile) -> None:
+def test_an_empty_commit_gets_an_empty_answer(hostile: Hostile) -> None:
     for version in range(2, 10):
         message = OffsetCommitRequest(group_id="empty", member_id="", topics=())
         assert hostile.ask(message, version).topics == ()
 
 
-def test_offsets_with_long_notes_come_to_an_end_and_the_broker_says_that_it_is_crowded(
+def test_long_offset_metadata_is_limited_and_the_broker_reports_the_limit(
     alone: Hostile,
 ) -> None:
     parts = 100
@@ -108,7 +108,7 @@ def test_offsets_with_long_notes_come_to_an_end_and_the_broker_says_that_it_is_c
             answer = ask(sock, request(message, 5), OffsetCommitRequest, 5)
             codes += [one.error_code for one in answer.topics[0].partitions]
     taken = codes.count(ErrorCode.NONE)
-    # Names of groups count, too.
+    # Names of groups count too.
     assert 0.99 < taken / (config.offsets_bytes_max // (256 + 4_000)) <= 1
     assert set(codes[taken:]) == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
     await_complaint(
@@ -116,24 +116,24 @@ def test_offsets_with_long_notes_come_to_an_end_and_the_broker_says_that_it_is_c
     )
 
 
-def test_a_member_that_says_a_megabyte_of_itself_is_refused(hostile: Hostile) -> None:
+def test_a_member_with_a_megabyte_of_metadata_is_refused(hostile: Hostile) -> None:
     message = a_join("large", metadata=bytes((1 << 20) + 1))
     assert hostile.ask(message, 5).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_a_member_that_knows_every_protocol_is_refused(hostile: Hostile) -> None:
+def test_a_member_with_every_protocol_is_refused(hostile: Hostile) -> None:
     message = a_join("wide", protocols=GroupConfig().protocols_max + 1)
     assert hostile.ask(message, 5).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_an_instance_id_as_long_as_can_be_is_answered(hostile: Hostile) -> None:
+def test_an_instance_id_of_maximum_length_is_answered(hostile: Hostile) -> None:
     message = a_join("instance", group_instance_id="i" * 32_767)
     answer = hostile.ask(message, 5)
     assert answer.error_code == ErrorCode.NONE
     assert len(answer.member_id) < 32_767
 
 
-def test_ids_that_nobody_joins_with_are_no_more_than_a_group_has_members(hostile: Hostile) -> None:
+def test_unused_member_ids_are_limited_like_members(hostile: Hostile) -> None:
     codes = []
     with hostile.connect() as sock:
         for _ in range(GroupConfig().members_max + 10):
@@ -143,7 +143,7 @@ def test_ids_that_nobody_joins_with_are_no_more_than_a_group_has_members(hostile
     assert codes[-1] == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_more_members_leave_at_once_than_there_can_be_and_are_refused(hostile: Hostile) -> None:
+def test_too_many_members_leaving_at_once_are_refused(hostile: Hostile) -> None:
     hostile.ask(a_join("leaving"), 5)
     members = (MemberIdentity(member_id="", group_instance_id="i"),) * 50_000
     answer = hostile.ask(LeaveGroupRequest(group_id="leaving", members=members), 4)
@@ -151,20 +151,18 @@ def test_more_members_leave_at_once_than_there_can_be_and_are_refused(hostile: H
 
 
 @pytest.mark.parametrize("session_timeout_ms", [0, -1, -(2**31), 1_800_001, 2**31 - 1])
-def test_sessions_that_never_or_always_end_are_refused(
-    hostile: Hostile, session_timeout_ms: int
-) -> None:
+def test_extreme_session_timeouts_are_refused(hostile: Hostile, session_timeout_ms: int) -> None:
     message = a_join("time", session_timeout_ms=session_timeout_ms)
     assert hostile.ask(message, 5).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
 
 
 @pytest.mark.parametrize("rebalance_timeout_ms", [-1, -(2**31), 2**31 - 1])
-def test_any_time_to_rebalance_is_taken(hostile: Hostile, rebalance_timeout_ms: int) -> None:
+def test_any_rebalance_timeout_is_accepted(hostile: Hostile, rebalance_timeout_ms: int) -> None:
     message = a_join("rebalance", rebalance_timeout_ms=rebalance_timeout_ms)
     assert hostile.ask(message, 5).error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
-def test_a_flood_for_producer_ids_gives_each_one_once(hostile: Hostile) -> None:
+def test_a_flood_for_producer_ids_gets_each_one_once(hostile: Hostile) -> None:
     message = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
     with hostile.connect() as sock:
         data = request(message, 2)
@@ -172,7 +170,7 @@ def test_a_flood_for_producer_ids_gives_each_one_once(hostile: Hostile) -> None:
     assert len(set(given)) == len(given)
 
 
-def test_ten_thousand_partitions_of_a_hundred_megabytes_are_not_waited_for(
+def test_a_request_for_huge_partitions_is_not_waited_for(
     hostile: Hostile,
 ) -> None:
     wanted = tuple(
@@ -190,7 +188,7 @@ def test_ten_thousand_partitions_of_a_hundred_megabytes_are_not_waited_for(
     assert ErrorCode.UNKNOWN_TOPIC_OR_PARTITION in codes
 
 
-def test_one_who_waits_for_ever_and_leaves_is_forgotten(hostile: Hostile) -> None:
+def test_a_client_that_waits_long_and_disconnects_is_forgotten(hostile: Hostile) -> None:
     wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
     message = FetchRequest(
         max_wait_ms=2**31 - 1,

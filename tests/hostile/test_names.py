@@ -1,4 +1,4 @@
-"""Names that could leave the data folder, or pass for another's, through every way to give one."""
+"""Names that could leave the data folder or collide with others, through every API."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +51,7 @@ def create(hostile: Hostile, *topics: CreatableTopic, version: int = 4) -> list[
 
 
 @pytest.mark.parametrize("name", BAD_NAMES, ids=lambda name: ascii(name[:20]))
-def test_a_bad_name_is_refused_by_every_way_to_give_one(hostile: Hostile, name: str) -> None:
+def test_every_api_refuses_a_bad_name(hostile: Hostile, name: str) -> None:
     before = _folders(hostile)
     assert create(hostile, a_topic(name)) == [ErrorCode.INVALID_TOPIC_EXCEPTION]
     wanted = MetadataRequest(topics=(MetadataRequestTopic(name=name),))
@@ -66,7 +66,7 @@ def test_a_bad_name_is_refused_by_every_way_to_give_one(hostile: Hostile, name: 
     assert _folders(hostile) == before
 
 
-def test_names_that_differ_only_in_dots_and_underscores_are_not_both_taken(
+def test_names_that_differ_only_in_dots_and_underscores_collide(
     hostile: Hostile,
 ) -> None:
     assert create(hostile, a_topic("one.two")) == [ErrorCode.NONE]
@@ -79,9 +79,7 @@ def test_names_that_differ_only_in_case_are_two_topics(hostile: Hostile) -> None
 
 
 @pytest.mark.parametrize("partitions", [0, -2, -(2**31), 2**31 - 1, 10_001])
-def test_numbers_of_partitions_that_cannot_be_are_refused(
-    hostile: Hostile, partitions: int
-) -> None:
+def test_invalid_numbers_of_partitions_are_refused(hostile: Hostile, partitions: int) -> None:
     assert create(hostile, a_topic("many", partitions=partitions)) == [ErrorCode.INVALID_PARTITIONS]
     grown = CreatePartitionsTopic(name="plain", count=partitions, assignments=None)
     message = CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)
@@ -90,7 +88,7 @@ def test_numbers_of_partitions_that_cannot_be_are_refused(
 
 
 @pytest.mark.parametrize("value", [str(2**63), str(-(2**63) - 1), "9" * 5_000, "1e9", "", "\0"])
-def test_values_of_settings_that_cannot_be_are_refused(hostile: Hostile, value: str) -> None:
+def test_invalid_values_of_settings_are_refused(hostile: Hostile, value: str) -> None:
     for name in ("retention.ms", "segment.bytes", "max.message.bytes", "cleanup.policy"):
         codes = create(hostile, a_topic("set", settings={name: value}))
         assert codes == [ErrorCode.INVALID_CONFIG]
@@ -110,7 +108,7 @@ def test_a_refusal_that_quotes_a_long_name_still_fits_into_old_versions(hostile:
     assert answer.results[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_one_name_said_many_times_is_answered_once(hostile: Hostile) -> None:
+def test_a_repeated_name_is_answered_once(hostile: Hostile) -> None:
     topics = (MetadataRequestTopic(name="plain"),) * MANY
     assert len(hostile.ask(MetadataRequest(topics=topics), 9).topics) == 1
     resource = DescribeConfigsResource(resource_type=2, resource_name="plain")
@@ -120,7 +118,7 @@ def test_one_name_said_many_times_is_answered_once(hostile: Hostile) -> None:
     assert len(groups) == 1
 
 
-def test_many_names_that_come_to_nothing_are_refused_in_little_time(hostile: Hostile) -> None:
+def test_many_unknown_names_are_refused_quickly(hostile: Hostile) -> None:
     names = tuple(f"/{number}" for number in range(MANY))
     codes = create(hostile, *(a_topic(name) for name in names))
     assert set(codes) == {ErrorCode.INVALID_TOPIC_EXCEPTION}
@@ -128,7 +126,7 @@ def test_many_names_that_come_to_nothing_are_refused_in_little_time(hostile: Hos
     assert {one.error_code for one in gone.responses} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_a_name_is_given_and_taken_back_many_times(hostile: Hostile) -> None:
+def test_a_topic_is_created_and_deleted_many_times(hostile: Hostile) -> None:
     for _ in range(50):
         assert create(hostile, a_topic("again")) == [ErrorCode.NONE]
         assert hostile.produce(bytes(a_batch()), "again") == ErrorCode.NONE
@@ -137,7 +135,7 @@ def test_a_name_is_given_and_taken_back_many_times(hostile: Hostile) -> None:
 
 
 def _folders(hostile: Hostile) -> set[Path]:
-    """Return what lies beside and inside the data folder, but for the witness's topics."""
+    """Return the contents of the data folder and its parent, without the witness's topics."""
     data = hostile.victim.data
     found = {*data.parent.iterdir(), *data.iterdir()}
     return {path for path in found if "witness" not in path.name and "deleted" not in path.name}

@@ -28,7 +28,7 @@ BATCH_RECORDS = 5_000
 
 
 class Load:
-    """Writers that note which of their values were acknowledged, until their broker is gone."""
+    """Writers that record their acknowledged values, until their broker is gone."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -46,7 +46,7 @@ class Load:
         number = 0
         try:
             with socket.create_connection(("127.0.0.1", self._port), 10) as sock:
-                while True:  # ends when the broker hangs up
+                while True:  # ends when the broker disconnects
                     number += 1
                     value = f"{writer}/{number}".encode()
                     answer = ask(sock, a_produce("load", value), ProduceRequest, 9)
@@ -56,10 +56,10 @@ class Load:
                     if len(self.acknowledged) >= ACKNOWLEDGED_MIN:
                         self.is_enough.set()
         except (OSError, struct.error):
-            pass  # it was told to stop
+            pass  # it was stopped
 
 
-def test_a_clean_stop_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+def test_a_clean_stop_under_load_loses_nothing_acknowledged(tmp_path: Path) -> None:
     with Victim(tmp_path) as victim:
         Witness(victim.port).make_topic("load", {"retention.ms": "-1"})
         load = Load(victim.port)
@@ -71,7 +71,7 @@ def test_a_clean_stop_under_load_loses_nothing_that_was_acknowledged(tmp_path: P
     assert set(load.acknowledged) <= found
 
 
-def test_without_room_writes_are_refused_reads_go_on_and_writes_come_back(small: Path) -> None:
+def test_without_room_writes_are_refused_reads_continue_and_writes_resume(small: Path) -> None:
     with Victim(small) as victim:
         Witness(victim.port).make_topics()
         hostile = Hostile(victim)
@@ -83,7 +83,7 @@ def test_without_room_writes_are_refused_reads_go_on_and_writes_come_back(small:
         assert code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT)
         assert len(list(_values(hostile, "plain"))) >= kept * BATCH_RECORDS
         subprocess.run(["mount", "-o", f"remount,size={MORE_ROOM}", str(small)], check=True)
-        while code != ErrorCode.NONE:  # ends: the broker looks for room now and then
+        while code != ErrorCode.NONE:  # ends: the broker checks for room now and then
             code = ErrorCode(hostile.produce(_large(), "plain", timeout_ms=500))
         complaints = re.findall(r"^\S+ \S+ (?:WARNING|ERROR) (.*)$", victim.said(), re.MULTILINE)
         assert all(one.startswith("disk_full folder=") for one in complaints)

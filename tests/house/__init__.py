@@ -1,1 +1,1 @@
-"""The rules of the house: what every file of the repository keeps to."""
+"""The rules of the repository, which every file must follow."""

@@ -1,7 +1,7 @@
-"""Which test functions can fail: those that assert, or call a helper of the tests that does.
+"""Which test functions can fail: those that assert, or call a test helper that does.
 
-A helper is a function, a fixture or a method of the test's file, of a file of the tests that it
-imports from, or of a `conftest.py` above it. Calls are followed by name, for nothing is run here.
+A helper is a function, a fixture or a method of the test's file, of a test file that it imports
+from, or of a `conftest.py` above it. Calls are followed by name, because nothing is run here.
 """
 
 import ast
@@ -14,25 +14,25 @@ from tools.repository import ROOT, relative
 
 TESTS = ROOT / "tests"
 CHECKS = frozenset({"raises", "warns", "fail"})
-"""What of pytest's is an assertion."""
+"""The assertions of pytest."""
 
 ASSERTING_MARKS = frozenset({"event"})
-"""Marks that make a fixture of all tests assert something of this one."""
+"""Marks with which a fixture asserts something about the test."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Place = tuple[Path, str]
-"""Where a helper is, and its name."""
+"""The file of a helper, and its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """What a file of the tests defines and what it has from others."""
+    """What a test file defines and imports."""
 
     path: Path
     defined: Mapping[str, tuple[ast.stmt, ...]]
     """Functions, classes and methods by their bare names; several may share one."""
     imported: Mapping[str, Place]
-    """Names from other files of the tests."""
+    """Names from other test files."""
 
     @property
     def tests(self) -> Iterator[Function]:
@@ -44,7 +44,7 @@ class Module:
 
 @cache
 def module(path: Path) -> Module:
-    """Read one file of the tests."""
+    """Read one test file."""
     tree = ast.parse(path.read_text(), filename=str(path))
     defined: dict[str, tuple[ast.stmt, ...]] = {}
     imported: dict[str, Place] = {}
@@ -60,7 +60,7 @@ def module(path: Path) -> Module:
 
 
 def _origin(node: ast.ImportFrom, alias: ast.alias) -> Place:
-    """Return the file that an imported name is from; it may be a file itself."""
+    """Return the file that an imported name is from; the name may be a file itself."""
     assert node.module is not None
     base = ROOT.joinpath(*node.module.split("."))
     for path in (base / f"{alias.name}.py", base.with_suffix(".py")):
@@ -75,7 +75,7 @@ def can_fail(path: Path, test: Function) -> bool:
 
 
 def without_assertion(paths: Iterable[Path]) -> list[str]:
-    """Return the tests that cannot fail by an assertion, as pytest names them."""
+    """Return the tests that cannot fail by an assertion, by their pytest names."""
     return [
         f"{relative(path) if path.is_relative_to(ROOT) else path.name}::{test.name}"
         for path in paths
@@ -100,7 +100,7 @@ def _helper_asserts(place: Place, seen: frozenset[Place]) -> bool:
 
 
 def _is_check(node: ast.AST) -> bool:
-    """Whether this is an assertion of Python's or pytest's."""
+    """Whether this is an assertion of Python or pytest."""
     match node:
         case ast.Assert() | ast.Raise(exc=ast.Call(func=ast.Name(id="AssertionError"))):
             return True
@@ -112,7 +112,7 @@ def _is_check(node: ast.AST) -> bool:
 
 
 def _used(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a function calls or hands on, and those of its fixtures."""
+    """Yield the names that a function calls or passes on, and those of its fixtures."""
     for each in ast.walk(node):
         match each:
             case ast.Name(id=name) | ast.Attribute(attr=name):
@@ -124,7 +124,7 @@ def _used(node: ast.stmt) -> Iterator[str]:
 
 
 def _places(path: Path, name: str) -> Iterator[Place]:
-    """Yield what a name in a file may stand for."""
+    """Yield the possible meanings of a name in a file."""
     here = module(path)
     if name in here.defined:
         yield path, name
@@ -139,7 +139,7 @@ def _places(path: Path, name: str) -> Iterator[Place]:
 
 
 def _conftests(path: Path) -> Iterator[Path]:
-    """Yield the files from which a test has fixtures without importing them."""
+    """Yield the files whose fixtures a test uses without importing them."""
     for folder in path.parents:
         if not folder.is_relative_to(TESTS):
             return

@@ -1,4 +1,4 @@
-"""Every API has what belongs to it: a new one fails here until it does."""
+"""Every API has all its parts: a new one fails here until it does."""
 
 import re
 from collections.abc import Set
@@ -8,7 +8,7 @@ from kafkaesque.wire.apis import APIS
 from tools.repository import SOURCE, python_files
 
 MESSAGES_ONLY = {
-    # Brokers do not ask yet who a client is, nor what it may do.
+    # Brokers have no authentication or authorization yet.
     "AlterUserScramCredentials",
     "CreateAcls",
     "DeleteAcls",
@@ -36,26 +36,26 @@ NEEDS = {
     "a handler in server/handlers": served,
     "a test in tests/server that sends its request": requested,
 }
-"""What an API needs, and the names of those that have it."""
+"""The parts of an API, and the names of those that have them."""
 
 
-def test_every_api_has_what_belongs_to_it() -> None:
+def test_every_api_has_all_its_parts() -> None:
     names = {row.api.name for row in APIS.values()} - MESSAGES_ONLY
     missing = [f"{name}: {what}" for what, having in NEEDS.items() for name in names - having()]
     assert missing == []
 
 
-def test_an_api_that_is_served_is_no_exception() -> None:
+def test_a_served_api_is_not_an_exception() -> None:
     assert served() & MESSAGES_ONLY == set(), "take these out of MESSAGES_ONLY"
 
 
-def test_no_two_files_are_of_the_same_api() -> None:
+def test_no_two_files_are_for_the_same_api() -> None:
     for folder, table in (("wire/messages", APIS), ("server/handlers", HANDLERS)):
         files = [path for path in (SOURCE / folder).glob("*.py") if path.name != "__init__.py"]
         assert len(files) == len(table), folder
 
 
-def test_a_handler_is_named_as_its_messages() -> None:
+def test_a_handler_has_the_name_of_its_messages() -> None:
     for key, handle in HANDLERS.items():
         messages = APIS[key].request.__module__
         assert handle.__module__.rpartition(".")[2] == messages.rpartition(".")[2]

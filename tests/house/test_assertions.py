@@ -14,7 +14,7 @@ ALLOWED: Mapping[str, str] = {}
 
 def test_every_test_asserts_something() -> None:
     files = [path for path in python_files("tests") if path.name.startswith("test_")]
-    assert set(without_assertion(files)) == ALLOWED.keys(), "assert what is to hold afterwards"
+    assert set(without_assertion(files)) == ALLOWED.keys(), "assert the outcome"
 
 
 SILENT = """
@@ -56,7 +56,7 @@ def test_a_test_that_cannot_fail_is_found(text: str, found: list[str], tmp_path:
     assert [name.rpartition("::")[2] for name in without_assertion([path])] == found
 
 
-def test_a_helper_is_followed_into_the_file_that_it_is_from(tmp_path: Path) -> None:
+def test_a_helper_is_followed_into_its_file(tmp_path: Path) -> None:
     path = tmp_path / "test_some.py"
     path.write_text(
         "from tests.sim.test_broker_world import wait\ndef test_a(): wait(None, lambda: True)\n"

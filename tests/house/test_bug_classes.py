@@ -1,4 +1,4 @@
-"""The page of bug classes names tests that exist, and every story of the chaos runs."""
+"""The page of bug classes names existing tests, and every chaos story runs."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ _COMMAND = re.compile(r"make [a-z]+|kafkaesque [a-z]+")
 
 @cache
 def rows() -> dict[int, str]:
-    """What keeps each class out, by its number."""
+    """What prevents each class, by its number."""
     found: dict[int, str] = {}
     for number, kept_out in _ROW.findall(PAGE.read_text()):
         found[int(number)] = f"{found.get(int(number), '')} {kept_out}"

@@ -1,4 +1,4 @@
-"""Nothing that a broker complains about gets past the tests."""
+"""Every complaint of a broker reaches the tests."""
 
 import logging
 from pathlib import Path
@@ -14,7 +14,7 @@ def complaints() -> Complaints:
 
 
 @pytest.mark.complains("connection_closed reason=test", "slow callback")
-def test_warnings_of_a_broker_in_this_process_are_kept(complaints: Complaints) -> None:
+def test_warnings_of_a_broker_in_this_process_are_collected(complaints: Complaints) -> None:
     complaints.begin()
     logging.getLogger("kafkaesque.server.edge.connection").warning(
         "connection_closed reason=%s", "test"
@@ -27,7 +27,9 @@ def test_warnings_of_a_broker_in_this_process_are_kept(complaints: Complaints) -
     assert complaints.take() == []
 
 
-def test_lines_of_a_broker_of_its_own_are_kept_once(complaints: Complaints, tmp_path: Path) -> None:
+def test_log_lines_of_a_broker_process_are_collected_once(
+    complaints: Complaints, tmp_path: Path
+) -> None:
     output = tmp_path / "broker.out"
     output.write_text("2026-01-01 10:00:00,000 ERROR of an earlier run\n")
     complaints.look(output)
@@ -46,7 +48,7 @@ def test_lines_of_a_broker_of_its_own_are_kept_once(complaints: Complaints, tmp_
     assert complaints.take() == ["half a line"]
 
 
-def test_a_folder_that_is_gone_is_forgotten(complaints: Complaints, tmp_path: Path) -> None:
+def test_a_deleted_folder_is_forgotten(complaints: Complaints, tmp_path: Path) -> None:
     output = tmp_path / "broker.out"
     output.touch()
     complaints.look(output)

@@ -1,4 +1,4 @@
-"""Documents that cannot fall behind: generated pages are fresh, links resolve, ids exist."""
+"""Documents that cannot become outdated: generated pages are fresh, links resolve, ids exist."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ from tools.repository import ROOT, relative
 
 
 @pytest.mark.parametrize("page", sorted(pages.PAGES), ids=relative)
-def test_a_generated_page_says_what_the_code_says(page: Path) -> None:
+def test_a_generated_page_matches_the_code(page: Path) -> None:
     assert page.read_text() == pages.PAGES[page](), "run: make docs"
 
 
@@ -31,7 +31,7 @@ def test_every_command_has_a_help_text() -> None:
     assert [words for words, command in commands if not command.help] == []
 
 
-def test_every_setting_gives_its_reason() -> None:
+def test_every_setting_has_a_reason() -> None:
     assert config_page.undocumented() == []
 
 
@@ -39,7 +39,7 @@ def test_every_requirement_that_a_test_names_exists() -> None:
     assert requirements_page.unknown_ids() == []
 
 
-def test_every_page_lies_in_a_section_of_the_index() -> None:
+def test_every_page_is_in_a_section_of_the_index() -> None:
     docs = index_page.DOCS
     pages_outside = [
         relative(path)

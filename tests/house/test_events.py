@@ -1,4 +1,4 @@
-"""Every event is declared in full, and provoked by a test on the code that tells it."""
+"""Every event is declared in full, and provoked by a test on the code that emits it."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from kafkaesque.events import EVENTS, Event, meaning
 from tools.repository import python_files
 
 TAKEN = {"time", "level", "component", "event", "logger", "trace"}
-"""What each line of JSON has, or may have, of its own."""
+"""The fields that each JSON line has, or may have, itself."""
 
 
 def provoked() -> set[str]:
@@ -33,7 +33,7 @@ def test_every_event_that_a_test_names_exists() -> None:
     assert provoked() - EVENTS.keys() == set()
 
 
-def test_no_two_events_have_one_name_and_each_says_what_it_means() -> None:
+def test_event_names_are_unique_and_each_event_has_an_explanation() -> None:
     declared = [one for one in Event.__subclasses__() if one.__module__ == Event.__module__]
     assert Counter(one.name for one in declared) == Counter(list(EVENTS))
     for event in declared:
@@ -42,6 +42,6 @@ def test_no_two_events_have_one_name_and_each_says_what_it_means() -> None:
         assert meaning(event).endswith(".")
 
 
-def test_no_field_hides_what_every_line_has() -> None:
+def test_no_field_hides_a_field_of_every_line() -> None:
     fields = {field for event in EVENTS.values() for field in event.__struct_encode_fields__}
     assert fields & TAKEN == set()

@@ -1,4 +1,4 @@
-"""What no file of the repository may contain, and how long one may grow."""
+"""What no file of the repository may contain, and how long a file may be."""
 
 import re
 from collections.abc import Iterator
@@ -33,11 +33,11 @@ def text_files() -> list[Path]:
     return [path for path in tracked_files() if b"\0" not in path.read_bytes()[:8_192]]
 
 
-def test_nothing_is_left_for_later_without_an_issue() -> None:
+def test_nothing_is_postponed_without_an_issue() -> None:
     assert places(_LATER, [path for path in text_files() if path.suffix in CODE_SUFFIXES]) == []
 
 
-def test_no_python_file_is_past_700_lines() -> None:
+def test_no_python_file_is_longer_than_700_lines() -> None:
     long = [
         relative(path)
         for path in python_files("src", "tests", "bench", "tools", "examples")
@@ -46,11 +46,11 @@ def test_no_python_file_is_past_700_lines() -> None:
     assert long == []
 
 
-def test_no_file_names_a_path_of_somebodys_machine() -> None:
+def test_no_file_names_a_path_of_a_developers_machine() -> None:
     assert places(_MACHINE, text_files()) == []
 
 
-def test_no_page_tells_to_install_the_package_of_someone_else() -> None:
+def test_no_page_says_to_install_a_package_of_another_project() -> None:
     assert places(_WRONG_NAME, text_files()) == []
 
 
@@ -65,5 +65,5 @@ def test_requirement_files_pin_versions_with_hashes_and_name_no_host() -> None:
     assert not (ROOT / "uv.lock").exists()
 
 
-def test_the_spaces_at_the_ends_of_lines_are_gone() -> None:
+def test_lines_have_no_trailing_spaces() -> None:
     assert places(re.compile(r"[ \t]+$"), text_files()) == []

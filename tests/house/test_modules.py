@@ -1,4 +1,4 @@
-"""Every module says what it is, is used by someone, and imports only what is declared."""
+"""Every module describes itself, is used, and imports only what is declared."""
 
 import ast
 import re
@@ -19,18 +19,18 @@ ENTRY_POINTS = {
 PLUGINS = {
     "src/kafkaesque/testing/pytest_plugin.py: pytest",
     "src/kafkaesque/cli/demo_traffic.py: aiokafka.AIOKafkaConsumer",
-    "src/kafkaesque/cli/demo_traffic.py: aiokafka",  # used if it is there
+    "src/kafkaesque/cli/demo_traffic.py: aiokafka",  # used if it is installed
 }
-"""What only its own host imports may import its host."""
+"""Modules that only their own host may import."""
 
 WAITING_FOR_A_USER: Mapping[str, str] = {}
-"""Modules that came before the first module that imports them, and who that will be."""
+"""Modules without an importer yet, and which module it will be."""
 
 
 def modules() -> dict[str, str]:
     """Return every module of the package that is not a package itself, with its mirrored test.
 
-    Tests lie by package, whatever room a module is in.
+    Tests are grouped by package, whatever room a module is in.
     """
     found = {}
     for path in python_files("src"):
@@ -65,13 +65,13 @@ def test_every_module_has_a_docstring() -> None:
     assert bare == []
 
 
-def test_no_module_is_imported_by_nobody_but_its_own_test() -> None:
+def test_every_module_is_imported_by_more_than_its_own_test() -> None:
     used = users()
     unused = {name for name, mirror in modules().items() if not used.get(name, set()) - {mirror}}
     assert unused - ENTRY_POINTS - WAITING_FOR_A_USER.keys() == set()
 
 
-def test_a_module_that_has_its_user_is_no_longer_waiting_for_one() -> None:
+def test_a_module_with_a_user_is_not_listed_as_waiting_for_one() -> None:
     used = users()
     own = modules()
     found = {name for name in WAITING_FOR_A_USER if used.get(name, set()) - {own[name]}}
@@ -95,6 +95,6 @@ def test_the_package_imports_only_what_it_declares() -> None:
     assert undeclared - PLUGINS == set()
 
 
-def test_every_command_of_the_table_has_its_module() -> None:
+def test_every_command_in_the_table_has_its_module() -> None:
     targets = {target.partition(":")[0] for target in COMMANDS.values()}
     assert targets <= modules().keys()

@@ -1,4 +1,4 @@
-"""Every bug can still be planted: to hunt them all takes minutes, and code moves every day."""
+"""Every bug can still be planted: hunting all of them takes minutes, and code changes every day."""
 
 import ast
 import os
@@ -22,21 +22,21 @@ TWICE = EVERY["a replica votes twice in a term"]
 
 
 @pytest.mark.parametrize("mutant", EVERY.values(), ids=lambda mutant: mutant.name)
-def test_the_code_that_a_planted_bug_breaks_is_there(mutant: Mutant) -> None:
+def test_the_code_that_a_planted_bug_breaks_exists(mutant: Mutant) -> None:
     with mutant.planted():
         pass
 
 
-def test_no_two_planted_bugs_have_one_name() -> None:
+def test_the_names_of_planted_bugs_are_unique() -> None:
     assert len(EVERY) == len(PLANTED) + len(ANSWER_MUTANTS)
 
 
 @pytest.mark.parametrize("name", SCRIPTED)
-def test_what_kills_a_planted_bug_is_there_and_in_every_run(name: str) -> None:
+def test_the_killer_of_a_planted_bug_exists_and_is_in_every_run(name: str) -> None:
     assert "mark.long" not in (TESTS / name).read_text()
 
 
-def test_a_test_that_is_only_about_seeds_is_not_tried() -> None:
+def test_a_test_that_only_runs_seeds_is_not_tried() -> None:
     found = {
         test.name
         for name in SCRIPTED
@@ -48,7 +48,7 @@ def test_a_test_that_is_only_about_seeds_is_not_tried() -> None:
     assert all(any(name in file for file in files) for name in playing.OF_SEEDS)
 
 
-def test_a_bug_is_planted_also_where_its_function_was_imported_by_name() -> None:
+def test_a_bug_is_also_planted_where_its_function_was_imported_by_name() -> None:
     with HALF.planted():
         assert majority(4) == 2
     assert majority(4) == 3
@@ -74,7 +74,7 @@ def test_quick(): assert quorum.majority(4) == 3
 """
 
 
-def test_of_the_tests_that_reach_the_place_of_a_bug_the_quickest_is_tried_first(
+def test_of_the_tests_that_reach_a_bug_the_quickest_is_tried_first(
     tmp_path: Path,
 ) -> None:
     seen = apart(survey, a_file_of(tmp_path, MAJORITIES), [HALF]).result
@@ -89,7 +89,7 @@ def test_of_the_tests_that_reach_the_place_of_a_bug_the_quickest_is_tried_first(
     assert (catch.by.rpartition("::")[2], catch.tests) == ("test_quick", 1)
 
 
-def test_nothing_is_called_caught_that_no_test_and_no_seed_notices(tmp_path: Path) -> None:
+def test_a_bug_is_not_called_caught_if_no_test_and_no_seed_notices_it(tmp_path: Path) -> None:
     seen = apart(survey, a_file_of(tmp_path, MAJORITIES), [HALF]).result
     catch = apart(hunt, TWICE, [one.test for one in seen], range(0)).result
     assert (catch.is_caught, catch.tests) == (False, 3)
@@ -107,14 +107,14 @@ def test_a_test_that_fails_without_a_bug_notices_none(text: str, tmp_path: Path)
     assert not apart(hunt, HALF, reds, range(0)).result.is_caught
 
 
-def test_a_file_that_a_bug_keeps_from_being_read_notices_it(tmp_path: Path) -> None:
+def test_a_test_file_that_cannot_be_imported_because_of_a_bug_notices_it(tmp_path: Path) -> None:
     text = f"{MAJORITIES}\nassert quorum.majority(4) == 3\n"
     seen = apart(survey, a_file_of(tmp_path, text), [HALF]).result
     assert len(in_order(HALF, seen)) == 3
     assert apart(hunt, HALF, in_order(HALF, seen), range(0)).result.by.endswith("test_some.py")
 
 
-def test_a_bug_that_makes_a_test_run_for_ever_is_noticed(
+def test_a_bug_that_makes_a_test_run_forever_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(playing, "SECONDS_MAX", 0.05)
@@ -123,23 +123,23 @@ def test_a_bug_that_makes_a_test_run_for_ever_is_noticed(
             pass
 
 
-def test_a_process_that_ends_without_a_result_is_no_catch() -> None:
+def test_a_process_that_ends_without_a_result_is_not_a_catch() -> None:
     with pytest.raises(WorkerDied):
         apart(os._exit, 3)
 
 
-def test_a_bug_that_the_code_has_outgrown_is_told() -> None:
+def test_a_bug_that_no_longer_fits_the_code_is_reported() -> None:
     moved = replace(HALF, name="moved", target=f"{HALF.target}_of_old")
     changed = replace(HALF, name="changed", old="what nobody wrote")
     assert misfits([HALF, moved, changed]).keys() == {"moved", "changed"}
 
 
-def test_what_noticed_a_bug_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_killers_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     known = {'a "rule" with (a) = b': "tests/a/test_b.py::test_c[é-\\u00e9]", "other": "seed 7"}
     killers.write(known, tmp_path / "killers.toml")
     assert killers.read(tmp_path / "killers.toml") == known
     assert [seed_of(by) for by in known.values()] == [None, 7]
 
 
-def test_only_planted_bugs_are_said_to_have_been_noticed() -> None:
+def test_killers_toml_names_only_planted_bugs() -> None:
     assert killers.read().keys() <= {mutant.name for mutant in PLANTED}

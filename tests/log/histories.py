@@ -1,4 +1,4 @@
-"""What groups may write to a journal in the course of their lives, drawn by Hypothesis."""
+"""Random sequences of journal records of several groups, drawn by Hypothesis."""
 
 from hypothesis import strategies as st
 
@@ -26,7 +26,7 @@ STEPS += ["holes", "loss", "forget"]
 
 
 class _Writer:
-    """Draws records that fit what its groups wrote before."""
+    """Draws records that are consistent with what its groups wrote before."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw

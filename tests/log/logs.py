@@ -98,7 +98,7 @@ def recover(
 
 
 def contents(log: Segments) -> list[bytes]:
-    """All batches of the log, read as a consumer would, from its first offset to its end."""
+    """All batches of the log, read like a consumer, from its first offset to its end."""
     found: list[bytes] = []
     offset = log.first_base
     while offset < log.end_offset:

@@ -1,9 +1,9 @@
-"""What a log must be: a plain list of entries, and what of it a crash may and may not take away.
+"""The oracle of a log: a plain list of entries, and which of them a crash may take away.
 
-The list changes at once, before the log is told. A crash must leave a prefix of what the list was
-at some time since the log was last settled, with everything in it that had been called stable and
-was not cut since. `states` is what the list was, `floors` what was stable, both with the log's
-start, for a crash may undo a trim or an install that was under way.
+The list changes at once, before the log does. A crash must leave a prefix of what the list was at
+some time since the log was last settled, with everything in it that was reported stable and not cut
+since. `states` is the history of the list, `floors` that of the stable end, both with the log's
+start, because a crash may undo a trim or an install in progress.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tests.log.stores import EntryDump, dump, everything
 
 
 class LogOracle:
-    """Passes every change on to its log, and knows what must come of it."""
+    """Applies every change to its log too, and knows what the result must be."""
 
     def __init__(self, log: PartitionLog) -> None:
         self.start = log.start
@@ -116,7 +116,7 @@ class LogOracle:
         return [entry for entry in self.entries if entry[1] <= self.log.stable]
 
     def begin_history(self) -> None:
-        """From here on the disk holds what the log is now, or what it becomes later."""
+        """From here on the disk holds the present state of the log or a later one."""
         self.states = [(self.start, list(self.entries))]
         self.floors = {self.start: self._stable()}
 
@@ -140,19 +140,19 @@ class LogOracle:
             assert log.term_at(entry[0]) == entry[2]
 
     def adopt(self, log: PartitionLog) -> None:
-        """Check what a crash left of the log, and go on from there."""
+        """Check what a crash left of the log, and continue from there."""
         found, start = everything(log), log.start
-        assert start in self.floors, "it starts where it started at some time"
+        assert start in self.floors, "it starts where it once started"
         floor = self.floors[start]
         assert found[: len(floor)] == floor, "what was stable is there"
         states = [state for then, state in self.states if then == start]
-        assert any(state[: len(found)] == found for state in states), "it was so at some time"
+        assert any(state[: len(found)] == found for state in states), "it is a state of its history"
         self.start, self.entries = start, found
         self._take(log)
         self.check()
 
     def adopt_new(self, log: PartitionLog) -> None:
-        """Go on with a log that was made anew, because nobody had heard of it before the crash."""
+        """Continue with a new log, because the old one was never reported before the crash."""
         assert not self.was_stable, "a log that was stable once is there"
         self.start, self.entries = log.start, []
         self._take(log)

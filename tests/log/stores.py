@@ -40,7 +40,7 @@ EntryDump = tuple[Index, Index, Term, bytes | TermOpened | Voters]
 
 
 class AMachine:
-    """A disk, and a store once it is opened; reports are kept, and nothing happens by itself."""
+    """A disk, and a store once it is opened; reports are kept, and nothing happens on its own."""
 
     store: Store
 
@@ -67,10 +67,10 @@ class AMachine:
     def begin_round(self) -> None:
         self.store.flusher.want_notes()
         self.store.flusher.kick()
-        assert self.later.waiting, "nothing wanted a round"
+        assert self.later.waiting, "no round was requested"
 
     def end_round(self) -> None:
-        """Complete the sync under way; what waited for it goes on, in a next round if need be."""
+        """Complete the current sync; what waited for it continues, in a next round if needed."""
         self.later.play()
 
     def settle(self) -> None:
@@ -155,13 +155,13 @@ def a_start(
 
 
 def state_end(data: bytes) -> int:
-    """Where the first of the two states ends that a journal begins with."""
+    """The end of the first of the two states at the beginning of a journal."""
     length = int.from_bytes(data[JOURNAL_HEADER_BYTES + 4 :][:4], "big")
     return JOURNAL_HEADER_BYTES + FRAME_HEADER_BYTES + length
 
 
 def rounds_start(data: bytes) -> int:
-    """Where the frames of later rounds begin: behind the second state, on a page of its own."""
+    """Where the frames of later rounds begin: behind the second state, on a new page."""
     end = state_end(data)
     return end + -(-end // JOURNAL_COPY_ALIGN_BYTES) * JOURNAL_COPY_ALIGN_BYTES
 
@@ -172,7 +172,7 @@ def journal_bytes(disk: SimDisk, path: str = PATH) -> bytes:
 
 
 def replace_file(disk: SimDisk, path: str, data: bytes) -> None:
-    """Let a file hold other bytes, durably, as if it had always been so."""
+    """Replace a file's contents durably, as if they had always been there."""
     file = disk.open(path)
     file.truncate(0)
     file.write(0, data)
@@ -185,7 +185,7 @@ def flip(data: bytes, position: int) -> bytes:
 
 
 def records_on_disk(disk: SimDisk) -> list[JournalRecord]:
-    """What the journal's file says now, durable or not, frame after frame."""
+    """What the journal's file contains now, durable or not, frame by frame."""
     data = journal_bytes(disk)
     data = data[: state_end(data)] + data[rounds_start(data) :]
     records: list[JournalRecord] = []

@@ -1,4 +1,4 @@
-"""Compaction by key: what goes, what stays, and that it can be interrupted anywhere."""
+"""Compaction by key: what is removed, what is kept, and that it can be interrupted anywhere."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -90,7 +90,7 @@ def latest(log: Segments) -> dict[str | None, str | None]:
     return {key: value for _, (key, value) in pairs(log) if value is not None}
 
 
-def test_of_each_key_the_last_record_stays_where_it_was() -> None:
+def test_the_last_record_of_each_key_stays_where_it_was() -> None:
     log = a_log()
     write(log, ("a", "1"), ("b", "1"), ("a", "2"))
     write(log, ("c", "1"), ("b", "2"))
@@ -110,7 +110,7 @@ def test_a_later_segment_supersedes_an_earlier_one() -> None:
     assert [pair for _, pair in pairs(log)] == [("b", "1"), ("a", "2")]
 
 
-def test_the_active_segment_and_what_is_not_committed_stay() -> None:
+def test_the_active_segment_and_uncommitted_records_stay() -> None:
     log = a_log()
     write(log, ("a", "1"))
     first_end = roll(log)
@@ -162,7 +162,7 @@ def test_records_without_a_key_and_control_batches_stay_as_they_are() -> None:
     assert contents(log) == before
 
 
-def test_a_record_of_a_transaction_supersedes_nothing() -> None:
+def test_a_transactional_record_supersedes_nothing() -> None:
     log = a_log()
     write(log, ("a", "1"))
     write(log, ("a", "aborted?"), traits=BatchTraits(is_transactional=True))
@@ -171,7 +171,7 @@ def test_a_record_of_a_transaction_supersedes_nothing() -> None:
     assert [pair for _, pair in pairs(log)] == [("a", "1"), ("a", "aborted?")]
 
 
-def test_a_tombstone_goes_in_a_later_pass_and_not_before_its_time() -> None:
+def test_a_tombstone_is_removed_in_a_later_pass_and_not_before_its_time() -> None:
     log = a_log()
     write(log, ("a", "1"))
     roll(log)
@@ -223,7 +223,7 @@ def test_keys_beyond_the_limit_wait_for_the_next_pass() -> None:
     assert len(keys) == len(set(keys)) == 8
 
 
-def test_long_keys_are_told_apart() -> None:
+def test_long_keys_are_distinguished() -> None:
     log = a_log(config=replace(TINY, segment_bytes_max=4000))
     long = "k" * 100
     write(log, (long + "1", "1"), (long + "2", "1"), (long + "1", "2"))
@@ -243,7 +243,7 @@ def test_a_pass_that_would_change_nothing_writes_nothing() -> None:
     assert disk.operations == before
 
 
-def test_a_segment_may_lose_everything_and_still_be_read_over() -> None:
+def test_a_fully_compacted_segment_can_still_be_read_over() -> None:
     log = a_log()
     write(log, ("a", "1" * 450))
     write(log, ("a", "2" * 450))
@@ -257,7 +257,7 @@ def test_a_segment_may_lose_everything_and_still_be_read_over() -> None:
     assert found is not None and BatchView(found).base_offset == 2
 
 
-def test_a_compacted_log_is_found_by_offset_and_time_after_a_restart() -> None:
+def test_a_compacted_log_can_be_searched_by_offset_and_time_after_a_restart() -> None:
     disk = a_disk()
     log = a_log(disk, config=replace(TINY, segment_bytes_max=3000))
     for number in range(120):
@@ -348,7 +348,7 @@ def test_the_log_may_be_used_between_any_two_steps(other_work: Callable[[Segment
         assert contents(recover(disk, log.point(), start=log.first_base)) == contents(log)
 
 
-def test_a_pass_given_up_at_any_step_leaves_no_file_and_loses_no_key() -> None:
+def test_a_pass_abandoned_at_any_step_leaves_no_file_and_loses_no_key() -> None:
     for number in each_step():
         disk = a_disk()
         log = a_log_worth_compacting(disk)
@@ -361,7 +361,7 @@ def test_a_pass_given_up_at_any_step_leaves_no_file_and_loses_no_key() -> None:
         assert not any(name.endswith(".cleaned") for name in disk.list(FOLDER))
 
 
-def test_compaction_never_changes_what_a_reader_of_all_keys_ends_up_with() -> None:
+def test_compaction_never_changes_the_final_value_of_a_key() -> None:
     for seed in range(30):
         chance = random.Random(seed)
         config = replace(TINY, compaction_keys_max=chance.choice([1, 5, 100]))

@@ -1,6 +1,6 @@
-"""The power fails inside every single disk operation of a node's life, in every way it can.
+"""The power fails inside every single disk operation of a scripted run, in every possible way.
 
-The life has all that the two files of a log must agree on: marks between batches, rounds that
+The run has everything that the two files of a log must agree on: marks between batches, rounds that
 overlap with appends, cuts below and above marks, replacements by older and newer terms, trims,
 installs and rewrites of the journal, in two groups that share it.
 """
@@ -45,7 +45,7 @@ WAYS = [
 
 
 class Life:
-    """A node's life up to the crash, and what must be true after it."""
+    """A node's run up to the crash, and what must be true after it."""
 
     def __init__(self, seed: int) -> None:
         self.machine = AMachine(seed, config=CONFIG)
@@ -62,7 +62,7 @@ class Life:
         self.install()
         self.restart()
 
-    # --- the parts of the life -----------------------------------------------------------------
+    # --- the parts of the run -----------------------------------------------------------------
 
     def begin(self) -> None:
         a, b = self.create(GROUP), self.create(OTHER)
@@ -72,7 +72,7 @@ class Life:
         self.save(OTHER, 2)
         b.append(OPENED, term=2)
         self.kick()
-        a.append(1)  # while a round is under way
+        a.append(1)  # during a round
         b.append(1, 1)
         a.append(3)
         self.settle()
@@ -163,7 +163,7 @@ class Life:
         return oracle
 
     def save(self, group: GroupId, term: Term) -> None:
-        """Vote in a term, as a replica does; it may be acted on when the round is done."""
+        """Vote in a term, like a replica; the vote takes effect when the round is done."""
         self.saved[group].append(term)
         self.machine.store.journal.add(StateSaved(group=group, term=term, vote=term % 3))
         done = partial(self.durable.__setitem__, group, term)
@@ -185,7 +185,7 @@ class Life:
     # --- after the crash -----------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Open everything as a node does when it starts, and check what it finds."""
+        """Open everything like a node at its start, and check what it finds."""
         self.machine.open()
         groups = self.machine.store.journal.groups
         for group, oracle in self.logs.items():
@@ -194,7 +194,7 @@ class Life:
                 assert self.durable[group] == 0
                 continue
             state = groups[group].hard_state
-            assert state.term >= self.durable[group], "a term that was acted on is remembered"
+            assert state.term >= self.durable[group], "a term that took effect is remembered"
             assert state.term in [0, *self.saved[group]]
             assert state.vote == (state.term % 3 if state.term else None)
             oracle.adopt(self.machine.store.open_log(group))
@@ -222,7 +222,7 @@ def operations() -> int:
     return life.machine.disk.operations
 
 
-def test_without_a_crash_the_life_goes_through_everything_it_is_meant_to() -> None:
+def test_without_a_crash_the_run_covers_everything_that_it_should() -> None:
     life = Life(0)
     life.run()
     life.go_on()
@@ -238,7 +238,7 @@ def test_without_a_crash_the_life_goes_through_everything_it_is_meant_to() -> No
 @pytest.mark.requirement("LOG-1")
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way[0].name}-{way[1]}")
-def test_a_crash_inside_any_operation_loses_nothing_that_was_reported_stable(
+def test_a_crash_inside_any_operation_loses_nothing_reported_stable(
     way: tuple[CrashPolicy, int],
 ) -> None:
     policy, seed = way

@@ -1,4 +1,4 @@
-"""What both disks promise, checked on each of them by the same tests."""
+"""The guarantees of both disks, checked on each of them by the same tests."""
 
 import random
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def test_a_gap_reads_as_zeros(disk: Disk) -> None:
     assert file.read(0, 10) == b"\0\0\0\0x"
 
 
-def test_writing_nothing_changes_nothing(disk: Disk) -> None:
+def test_an_empty_write_changes_nothing(disk: Disk) -> None:
     file = disk.create("a")
     file.write(4, b"")
     assert file.size() == 0
@@ -148,7 +148,7 @@ def test_names_are_listed_in_order_with_the_folders_among_them(disk: Disk) -> No
     assert disk.list("nowhere") == []
 
 
-def test_making_a_folder_again_does_no_harm(disk: Disk) -> None:
+def test_creating_an_existing_folder_does_no_harm(disk: Disk) -> None:
     disk.make_folder("a/b")
     disk.create("a/b/file")
     disk.make_folder("a/b")
@@ -162,7 +162,7 @@ def test_a_folder_cannot_take_the_name_of_a_file(disk: Disk) -> None:
         disk.make_folder("a")
 
 
-def test_a_rename_replaces_what_had_the_name(disk: Disk) -> None:
+def test_a_rename_replaces_an_existing_file(disk: Disk) -> None:
     write_file(disk, "old", b"old")
     write_file(disk, "new", b"new")
     disk.rename("new", "old")
@@ -181,7 +181,7 @@ def test_an_open_file_follows_its_rename(disk: Disk) -> None:
     assert file.path == "a"
 
 
-def test_a_replaced_file_can_still_be_read_by_who_has_it_open(disk: Disk) -> None:
+def test_a_replaced_file_can_still_be_read_through_open_handles(disk: Disk) -> None:
     write_file(disk, "a", b"first")
     reader = disk.open("a")
     write_file(disk, "b", b"second")
@@ -191,7 +191,7 @@ def test_a_replaced_file_can_still_be_read_by_who_has_it_open(disk: Disk) -> Non
     assert contents(disk, "a") == b"second"
 
 
-def test_a_removed_file_can_still_be_used_by_who_has_it_open(disk: Disk) -> None:
+def test_a_removed_file_can_still_be_used_through_open_handles(disk: Disk) -> None:
     file = disk.create("a")
     file.write(0, b"abc")
     disk.sync_now([file], [])
@@ -203,7 +203,7 @@ def test_a_removed_file_can_still_be_used_by_who_has_it_open(disk: Disk) -> None
     disk.sync_now([file], [])
 
 
-def test_a_name_can_be_used_again_after_its_file_was_removed(disk: Disk) -> None:
+def test_a_name_can_be_reused_after_its_file_was_removed(disk: Disk) -> None:
     old = disk.create("a")
     old.write(0, b"old")
     disk.remove("a")
@@ -267,7 +267,7 @@ def test_syncing_a_folder_that_does_not_exist_is_reported(disk: Disk) -> None:
     disk.sync_now([], ["nowhere"])
 
 
-def test_what_is_read_is_counted(disk: Disk) -> None:
+def test_reads_are_counted(disk: Disk) -> None:
     assert isinstance(disk, PosixDisk | SimDisk)
     file = disk.create("a")
     file.write(0, b"abcde")
@@ -275,7 +275,7 @@ def test_what_is_read_is_counted(disk: Disk) -> None:
     assert (disk.reads, disk.bytes_read) == (1, 4)
 
 
-def test_both_disks_agree_on_a_long_run_of_chance(tmp_path: Path) -> None:
+def test_both_disks_agree_on_a_long_random_run(tmp_path: Path) -> None:
     chance = random.Random(7)
     posix = PosixDisk(tmp_path, open_files_max=2)
     disks: list[Disk] = [posix, SimDisk(random.Random(1))]
@@ -312,7 +312,7 @@ def apply_step(
     file.close()
 
 
-def test_a_renamed_folder_takes_everything_in_it_along(disk: Disk) -> None:
+def test_a_renamed_folder_keeps_its_contents(disk: Disk) -> None:
     disk.make_folder("orders/0")
     write_file(disk, "orders/0/a", b"abc")
     disk.rename_folder("orders", "orders.deleted")
@@ -321,7 +321,7 @@ def test_a_renamed_folder_takes_everything_in_it_along(disk: Disk) -> None:
     assert contents(disk, "orders.deleted/0/a") == b"abc"
 
 
-def test_a_folder_can_be_made_again_where_one_was_renamed(disk: Disk) -> None:
+def test_a_folder_can_be_created_where_one_was_renamed(disk: Disk) -> None:
     disk.make_folder("orders/0")
     disk.rename_folder("orders", "orders.deleted")
     disk.make_folder("orders/0")
@@ -329,7 +329,7 @@ def test_a_folder_can_be_made_again_where_one_was_renamed(disk: Disk) -> None:
     assert disk.list("") == ["orders", "orders.deleted"]
 
 
-def test_a_folder_never_takes_the_place_of_another(disk: Disk) -> None:
+def test_a_folder_never_replaces_another(disk: Disk) -> None:
     disk.make_folder("a")
     disk.make_folder("b")
     with pytest.raises(FileExistsError):
@@ -350,7 +350,7 @@ def test_only_an_empty_folder_can_be_removed(disk: Disk) -> None:
         disk.remove_folder("a")
 
 
-def test_there_is_no_more_room_left_than_there_is_in_all(disk: Disk) -> None:
+def test_the_free_space_is_at_most_the_total(disk: Disk) -> None:
     total, usable = disk.space()
     assert 0 < usable <= total
     assert disk.location()

@@ -20,7 +20,7 @@ CONFIG = LogConfig()
 
 
 class ALog:
-    """A log of one file: it notes what happens to it, and each write makes its point move."""
+    """A log of one file: it records its calls, and each write moves its synced point."""
 
     def __init__(self, node: "Rounds", group: GroupId) -> None:
         self.group = group
@@ -67,14 +67,14 @@ class Rounds:
         return Journal.open(self.disk, CONFIG).groups[group].synced
 
 
-def test_nothing_happens_until_somebody_wants_a_round() -> None:
+def test_nothing_happens_until_a_round_is_requested() -> None:
     node = Rounds()
     node.flusher.kick()
     assert node.later.waiting == []
     assert node.flusher.rounds == 0
 
 
-def test_a_driver_hears_once_that_it_is_wanted_until_it_kicks() -> None:
+def test_the_driver_is_woken_once_until_it_kicks() -> None:
     node = Rounds()
     heard: list[str] = []
     node.flusher.on_wanted = lambda: heard.append("wanted")
@@ -89,7 +89,7 @@ def test_a_driver_hears_once_that_it_is_wanted_until_it_kicks() -> None:
     assert heard == ["wanted", "wanted"]
 
 
-def test_one_round_serves_all_logs_that_wait() -> None:
+def test_one_round_serves_all_waiting_logs() -> None:
     node = Rounds()
     logs = [ALog(node, "a"), ALog(node, "b")]
     for log in logs:
@@ -102,7 +102,7 @@ def test_one_round_serves_all_logs_that_wait() -> None:
     assert node.flusher.rounds == 1
 
 
-def test_rounds_are_one_at_a_time_and_what_comes_meanwhile_waits_for_the_next() -> None:
+def test_rounds_run_one_at_a_time_and_later_requests_wait_for_the_next() -> None:
     node = Rounds()
     log = ALog(node, "a")
     log.write()
@@ -119,7 +119,7 @@ def test_rounds_are_one_at_a_time_and_what_comes_meanwhile_waits_for_the_next() 
     assert node.later.waiting == []
 
 
-def test_a_callback_comes_after_the_round_that_carries_what_was_added_before() -> None:
+def test_a_callback_follows_the_round_that_includes_the_earlier_additions() -> None:
     node = Rounds()
     log = ALog(node, "a")
     heard: list[str] = []
@@ -127,7 +127,7 @@ def test_a_callback_comes_after_the_round_that_carries_what_was_added_before() -
     node.flusher.kick()
     node.flusher.after_next_round(lambda: heard.append("saved"))
     node.later.play()
-    assert heard == [], "the round under way had begun before"
+    assert heard == [], "the current round had already begun"
     node.later.play()
     assert heard == ["saved"]
 
@@ -142,7 +142,7 @@ def test_rounds_between_two_ticks_write_no_synced_point() -> None:
     assert node.synced_on_disk("a") is None
 
 
-def test_a_synced_point_goes_with_a_round_that_writes_the_journal_anyway() -> None:
+def test_a_synced_point_is_written_with_a_round_that_writes_the_journal_anyway() -> None:
     node = Rounds()
     log = ALog(node, "a")
     log.write()
@@ -172,7 +172,7 @@ def test_after_a_tick_the_synced_point_is_written_with_the_next_round() -> None:
     assert points == [None, 1, 2]
 
 
-def test_noting_a_synced_point_asks_for_no_round_of_its_own() -> None:
+def test_recording_a_synced_point_requests_no_round() -> None:
     node = Rounds()
     log = ALog(node, "a")
     log.write()
@@ -183,7 +183,7 @@ def test_noting_a_synced_point_asks_for_no_round_of_its_own() -> None:
     assert node.flusher.rounds == 1
 
 
-def test_a_failed_sync_is_reported_once_and_nothing_goes_on() -> None:
+def test_a_failed_sync_is_reported_once_and_stops_everything() -> None:
     node = Rounds()
     log = ALog(node, "a")
     heard: list[str] = []
@@ -201,7 +201,7 @@ def test_a_failed_sync_is_reported_once_and_nothing_goes_on() -> None:
     assert len(node.failures) == 1
 
 
-def test_a_round_that_finds_no_room_is_tried_again_as_time_passes() -> None:
+def test_a_round_without_disk_space_is_retried_as_time_passes() -> None:
     node = Rounds()
     log = ALog(node, "a")
     log.write()
@@ -222,7 +222,7 @@ def test_a_round_that_finds_no_room_is_tried_again_as_time_passes() -> None:
     assert (node.flusher.is_full, node.failures) == (False, [])
 
 
-def test_a_round_that_is_due_later_begins_then_and_only_then() -> None:
+def test_a_delayed_round_begins_when_it_is_due_and_not_before() -> None:
     node = Rounds()
     log = ALog(node, "a")
     node.flusher.pass_time(100)
@@ -249,7 +249,7 @@ def test_a_report_is_made_at_the_next_kick_and_needs_no_round() -> None:
     assert node.flusher.rounds == 0
 
 
-def test_after_a_stop_the_round_under_way_is_not_heard_of() -> None:
+def test_after_a_stop_the_current_round_is_not_reported() -> None:
     node = Rounds()
     log = ALog(node, "a")
     log.write()

@@ -1,4 +1,4 @@
-"""The journal: what was written is read again, what is torn is cut, what is damaged is refused."""
+"""The journal: what was written is read back, torn ends are cut, damage is refused."""
 
 import random
 import struct
@@ -52,7 +52,7 @@ def write(journal: Journal, *records: JournalRecord) -> None:
 
 
 def a_journal(disk: SimDisk, *, terms: int = 3, config: LogConfig = CONFIG) -> Journal:
-    """A journal whose frames are: the empty state, a start, and one frame for each term."""
+    """A journal with these frames: the empty state, a start, and one frame for each term."""
     journal = Journal.create(disk, config, NODE)
     write(journal, start_record("a", a_start(), is_reset=False))
     for term in range(1, terms + 1):
@@ -76,7 +76,7 @@ def dump(journal: Journal) -> dict[str, object]:
 
 @pytest.mark.requirement("LOG-4")
 @given(histories(), st.data(), st.sampled_from([CONFIG, SMALL]))
-def test_what_was_written_in_whatever_rounds_is_what_a_replay_gives(
+def test_a_replay_gives_what_was_written_however_it_was_split_into_rounds(
     history: list[JournalRecord], data: st.DataObject, config: LogConfig
 ) -> None:
     disk = a_disk()
@@ -103,7 +103,7 @@ def test_a_new_journal_is_durable_and_empty() -> None:
     assert not journal.has_additions
 
 
-def test_what_was_added_is_applied_at_once_and_written_with_the_next_round() -> None:
+def test_an_addition_applies_at_once_and_is_written_with_the_next_round() -> None:
     disk = a_disk()
     journal = a_journal(disk, terms=1)
     before = journal_bytes(disk)
@@ -124,7 +124,7 @@ def test_a_round_without_additions_writes_no_frame() -> None:
     assert journal_bytes(disk) == before
 
 
-def test_rounds_go_on_counting_after_a_restart() -> None:
+def test_round_numbers_continue_after_a_restart() -> None:
     disk = a_disk()
     a_journal(disk, terms=2)
     write(Journal.open(disk, CONFIG), saved(3))
@@ -137,7 +137,7 @@ def test_rounds_go_on_counting_after_a_restart() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_last_frame_cut_at_any_byte_is_dropped_and_writing_goes_on() -> None:
+def test_a_last_frame_cut_at_any_byte_is_dropped_and_writing_continues() -> None:
     disk = a_disk()
     a_journal(disk, terms=3)
     whole = journal_bytes(disk)
@@ -172,7 +172,7 @@ def test_a_flipped_bit_in_the_last_frame_drops_it_if_power_may_have_been_lost() 
         assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 2
 
 
-def test_a_cut_tail_does_not_come_back_when_the_power_fails_again() -> None:
+def test_a_cut_tail_does_not_return_when_the_power_fails_again() -> None:
     disk = a_disk()
     a_journal(disk, terms=3)
     last = frame_starts(journal_bytes(disk))[-1]
@@ -199,7 +199,7 @@ def test_the_last_frame_is_durable_once_the_journal_is_open_even_if_its_sync_had
 # --- damage ------------------------------------------------------------------------------------
 
 
-def test_damage_with_a_whole_frame_behind_it_is_refused_and_nothing_is_changed() -> None:
+def test_damage_before_a_whole_frame_is_refused_and_nothing_is_changed() -> None:
     disk = a_disk()
     a_journal(disk, terms=3)
     whole = journal_bytes(disk)
@@ -222,7 +222,7 @@ def test_every_damaged_byte_of_the_header_is_noticed_where_there_is_no_copy() ->
             Journal.open(disk, CONFIG)
 
 
-def test_a_file_that_is_shorter_than_when_it_got_its_name_is_damaged() -> None:
+def test_a_file_shorter_than_when_it_got_its_name_is_damaged() -> None:
     disk = a_disk()
     a_journal(disk)
     for size in reversed(range(rounds_start(journal_bytes(disk)))):
@@ -231,7 +231,7 @@ def test_a_file_that_is_shorter_than_when_it_got_its_name_is_damaged() -> None:
             Journal.open(disk, CONFIG)
 
 
-def test_a_file_of_someone_else_is_not_touched() -> None:
+def test_a_file_of_another_program_is_not_touched() -> None:
     disk = a_disk()
     file = disk.create(PATH)
     file.write(0, b"Dear diary, today I wrote nothing at all.")
@@ -250,7 +250,7 @@ def test_a_journal_of_a_later_format_is_refused_by_name() -> None:
     assert (caught.value.found, caught.value.known) == (3, 2)
 
 
-def test_a_record_of_a_kind_that_we_do_not_know_is_of_a_later_format() -> None:
+def test_a_record_of_an_unknown_kind_is_of_a_later_format() -> None:
     disk = a_disk()
     a_journal(disk)
     body = msgspec.msgpack.encode([[99, "a", 1]])
@@ -293,7 +293,7 @@ def test_damage_to_both_copies_of_the_state_is_refused_and_nothing_is_changed() 
         assert journal_bytes(disk) == damaged
 
 
-def test_the_only_frame_of_a_journal_of_format_1_is_no_torn_tail() -> None:
+def test_the_only_frame_of_a_journal_of_format_1_is_not_a_torn_tail() -> None:
     disk = a_disk()
     journal = a_journal(disk)
     journal.write_now()
@@ -307,7 +307,7 @@ def test_the_only_frame_of_a_journal_of_format_1_is_no_torn_tail() -> None:
         assert journal_bytes(disk) == damaged
 
 
-def test_a_journal_of_format_1_becomes_one_of_ours_with_the_next_round() -> None:
+def test_a_journal_of_format_1_is_converted_with_the_next_round() -> None:
     disk = a_disk()
     journal = a_journal(disk)
     journal.write_now()
@@ -319,7 +319,7 @@ def test_a_journal_of_format_1_becomes_one_of_ours_with_the_next_round() -> None
     assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 9
 
 
-def test_a_whole_last_frame_with_a_wrong_checksum_is_damage_while_the_machine_runs() -> None:
+def test_a_whole_last_frame_with_a_wrong_checksum_is_damage_if_the_machine_kept_running() -> None:
     disk = a_disk()
     journal = a_journal(disk, terms=2)
     journal.begin_run(disk.boot_id())
@@ -360,7 +360,7 @@ def with_version(data: bytes, version: int) -> bytes:
 # --- full disks and failed syncs ---------------------------------------------------------------
 
 
-def test_a_full_disk_is_reported_and_what_was_written_before_stays() -> None:
+def test_a_full_disk_is_reported_and_earlier_writes_stay() -> None:
     disk = a_disk()
     journal = a_journal(disk, terms=2)
     disk.faults = DiskFaults(full_at_bytes=disk.used_bytes + 10)
@@ -384,7 +384,7 @@ def test_a_full_disk_during_a_rewrite_is_reported_and_the_old_journal_stays() ->
     assert Journal.open(disk, SMALL).groups["a"].hard_state.term == 4
 
 
-def test_a_round_that_found_no_room_can_be_tried_again() -> None:
+def test_a_round_without_disk_space_can_be_tried_again() -> None:
     disk = a_disk()
     journal = a_journal(disk, terms=2)
     journal.add(saved(9))
@@ -397,7 +397,7 @@ def test_a_round_that_found_no_room_can_be_tried_again() -> None:
     assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 9
 
 
-def test_a_rewrite_without_room_leaves_the_round_to_a_frame_that_needs_less() -> None:
+def test_a_rewrite_without_room_falls_back_to_a_smaller_frame() -> None:
     disk = a_disk()
     journal = a_journal(disk, terms=4, config=SMALL)
     journal.add(saved(9))
@@ -409,7 +409,7 @@ def test_a_rewrite_without_room_leaves_the_round_to_a_frame_that_needs_less() ->
     assert Journal.open(disk, SMALL).groups["a"].hard_state.term == 9
 
 
-def test_a_sync_that_fails_at_once_when_it_is_waited_for_is_raised() -> None:
+def test_a_failed_synchronous_sync_raises() -> None:
     disk = a_disk()
     journal = a_journal(disk)
     journal.add(saved(9))
@@ -418,7 +418,7 @@ def test_a_sync_that_fails_at_once_when_it_is_waited_for_is_raised() -> None:
         journal.write_now()
 
 
-def test_what_is_written_at_once_is_durable_on_return() -> None:
+def test_write_now_is_durable_on_return() -> None:
     disk = SimDisk(random.Random(1), Later(), DiskFaults(page_bytes=32))
     journal = Journal.create(disk, CONFIG, NODE)
     journal.add(start_record("a", a_start(), is_reset=False))

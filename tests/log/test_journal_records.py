@@ -1,4 +1,4 @@
-"""What a group's records say, how they are written, and that a snapshot says the same."""
+"""The meaning and the encoding of a group's records, and that a snapshot is equivalent to them."""
 
 import msgspec
 import pytest
@@ -63,7 +63,7 @@ WRITTEN: list[tuple[JournalRecord, list[object]]] = [
 
 
 @pytest.mark.parametrize(("record", "array"), WRITTEN, ids=lambda v: type(v).__name__)
-def test_a_record_is_an_array_with_its_tag_in_front(
+def test_a_record_is_an_array_that_starts_with_its_tag(
     record: JournalRecord, array: list[object]
 ) -> None:
     data = msgspec.msgpack.encode(record)
@@ -77,7 +77,7 @@ def test_there_is_an_example_of_every_kind_of_record() -> None:
 
 @pytest.mark.requirement("LOG-4")
 @given(histories(groups=("a",)))
-def test_a_snapshot_gives_the_state_that_the_whole_history_gave(
+def test_a_snapshot_gives_the_same_state_as_the_whole_history(
     history: list[JournalRecord],
 ) -> None:
     state: GroupState | None = None
@@ -108,7 +108,7 @@ def test_a_new_group_has_no_term_no_vote_and_nothing_synced() -> None:
     assert not state.is_reset
 
 
-def test_a_reset_forgets_marks_and_the_synced_point_but_never_term_and_vote() -> None:
+def test_a_reset_forgets_marks_and_the_synced_point_but_keeps_term_and_vote() -> None:
     state = GroupState(a_start())
     state.apply(StateSaved(group="g", term=4, vote=2))
     state.apply(TermMarked(group="g", index=0, term=4))
@@ -137,14 +137,14 @@ def test_a_start_without_reset_trims_the_marks_and_keeps_the_synced_point() -> N
     assert state.synced == point
 
 
-def test_a_term_that_goes_back_is_never_taken() -> None:
+def test_a_term_that_decreases_is_refused() -> None:
     state = GroupState(a_start())
     state.apply(StateSaved(group="g", term=4, vote=2))
     with pytest.raises(AssertionError, match="never go back"):
         state.apply(StateSaved(group="g", term=3, vote=None))
 
 
-def test_marks_become_records_and_records_marks() -> None:
+def test_marks_and_records_convert_into_each_other() -> None:
     state = GroupState(a_start())
     payloads: list[TermOpened | Voters] = [TermOpened(), US, THEM]
     for index, payload in enumerate(payloads):

@@ -1,4 +1,4 @@
-"""The journal is replaced by a shorter one as a whole or not at all, wherever the power fails."""
+"""The journal is replaced with a shorter one atomically, wherever the power fails."""
 
 import random
 
@@ -17,7 +17,7 @@ ROUNDS = 25
 
 
 class Votes:
-    """A node that does nothing but save terms, one per round, and knows which are durable."""
+    """A node that only saves terms, one per round, and knows which are durable."""
 
     def __init__(self, seed: int = 1) -> None:
         self.later = Later()
@@ -69,7 +69,7 @@ class Votes:
         return 0 if state is None else state.hard_state.term
 
 
-def test_a_rewrite_leaves_one_frame_that_says_everything_and_a_copy_of_it() -> None:
+def test_a_rewrite_leaves_one_frame_with_everything_and_a_copy_of_it() -> None:
     votes = Votes()
     votes.run()
     before = len(journal_bytes(votes.disk))
@@ -84,7 +84,7 @@ def test_a_rewrite_leaves_one_frame_that_says_everything_and_a_copy_of_it() -> N
     assert votes.term == votes.saved
 
 
-def test_what_is_added_during_a_rewrite_goes_to_the_new_file() -> None:
+def test_additions_during_a_rewrite_go_to_the_new_file() -> None:
     votes = Votes()
     votes.run()
     votes.begin_rewrite()
@@ -114,7 +114,7 @@ def test_a_crash_inside_any_operation_leaves_a_whole_journal(policy: CrashPolicy
                 votes.run()
             votes.disk.crash(policy)
             if not Journal.exists(votes.disk):
-                assert votes.saved == 0, "a journal that took a record is there for good"
+                assert votes.saved == 0, "a journal that accepted a record stays"
                 continue
             votes.reopen()
             assert votes.durable <= votes.term <= votes.saved
@@ -126,7 +126,7 @@ def test_a_crash_inside_any_operation_leaves_a_whole_journal(policy: CrashPolicy
     assert recoveries >= 40
 
 
-def test_a_crash_before_there_is_a_journal_leaves_a_folder_in_which_one_can_be_made() -> None:
+def test_a_crash_before_there_is_a_journal_leaves_a_usable_folder() -> None:
     for number in range(1, 6):
         for policy in CrashPolicy:
             votes = Votes()
@@ -139,7 +139,7 @@ def test_a_crash_before_there_is_a_journal_leaves_a_folder_in_which_one_can_be_m
                 assert votes.durable == ROUNDS
 
 
-def test_a_sync_of_the_new_file_that_fails_leaves_the_old_one_in_place() -> None:
+def test_a_failed_sync_of_the_new_file_leaves_the_old_one_in_place() -> None:
     votes = Votes()
     votes.run()
     durable = votes.durable
@@ -155,7 +155,7 @@ def test_a_sync_of_the_new_file_that_fails_leaves_the_old_one_in_place() -> None
     assert votes.term == durable
 
 
-def test_a_sync_of_the_folder_that_fails_is_reported() -> None:
+def test_a_failed_sync_of_the_folder_is_reported() -> None:
     votes = Votes()
     votes.run()
     votes.begin_rewrite()
@@ -170,7 +170,7 @@ def test_a_sync_of_the_folder_that_fails_is_reported() -> None:
     assert votes.term >= durable
 
 
-def test_a_rewrite_that_a_crash_interrupted_does_not_stand_in_the_way_of_the_next() -> None:
+def test_an_interrupted_rewrite_does_not_block_the_next() -> None:
     votes = Votes()
     votes.run()
     votes.begin_rewrite()
@@ -183,7 +183,7 @@ def test_a_rewrite_that_a_crash_interrupted_does_not_stand_in_the_way_of_the_nex
 
 
 @pytest.mark.requirement("LOG-4")
-def test_writing_at_once_overtakes_a_rewrite_that_is_under_way() -> None:
+def test_write_now_overtakes_a_rewrite_in_progress() -> None:
     for plays in (0, 1, 2):
         votes = Votes()
         votes.run()
@@ -200,7 +200,7 @@ def test_writing_at_once_overtakes_a_rewrite_that_is_under_way() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_writing_at_once_overtakes_a_round_that_is_under_way() -> None:
+def test_write_now_overtakes_a_round_in_progress() -> None:
     for seed in range(10):
         for number in range(1, 6):
             votes = Votes(seed)
@@ -216,11 +216,11 @@ def test_writing_at_once_overtakes_a_round_that_is_under_way() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_rename_that_was_not_yet_durable_when_the_process_died_is_so_after_the_restart() -> None:
+def test_a_rename_not_yet_durable_when_the_process_died_is_durable_after_the_restart() -> None:
     votes = Votes()
     votes.run()
     votes.begin_rewrite()
-    votes.later.play()  # renamed; the folder's sync is under way
+    votes.later.play()  # renamed; the folder's sync is in progress
     votes.disk.kill()
     votes.reopen()
     votes.saved = votes.term

@@ -15,7 +15,7 @@ WHO = [Voters(voters=(1, 2, 3)), Voters(voters=(1,)), Voters(voters=(1, 4), lear
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """What one index holds: a record, or a mark if there is a payload."""
+    """The contents of one index: a record, or a mark if there is a payload."""
 
     index: Index
     offset: Offset
@@ -25,7 +25,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """Marks as they are, and the list that they must agree with."""
+    """The real marks, and the list that they must agree with."""
 
     start: LogStart
     items: list[Item]
@@ -86,7 +86,7 @@ logs = st.builds(a_log, starts, st.lists(steps, max_size=20))
 
 
 def agrees(marks: Marks, log: Log, first: Index, stop: Index) -> None:
-    """Check that the marks say of the indexes in [first, stop) what the list says."""
+    """Check that the marks agree with the list for the indexes in [first, stop)."""
     items = [item for item in log.items if first <= item.index < stop]
     for item in items:
         assert marks.offset_at(item.index) == item.offset
@@ -103,7 +103,7 @@ def agrees(marks: Marks, log: Log, first: Index, stop: Index) -> None:
 
 @pytest.mark.requirement("CORE-3")
 @given(logs)
-def test_every_index_and_every_offset_is_where_the_list_has_it(log: Log) -> None:
+def test_every_index_and_offset_is_where_the_list_has_it(log: Log) -> None:
     agrees(log.marks, log, log.start.index, log.end)
     assert log.marks.offset_at(log.end) == log.end_offset
     assert log.marks.total == log.end - log.end_offset
@@ -111,7 +111,7 @@ def test_every_index_and_every_offset_is_where_the_list_has_it(log: Log) -> None
 
 
 @given(logs)
-def test_an_offset_that_becomes_an_index_becomes_the_offset_again(log: Log) -> None:
+def test_an_offset_converted_to_an_index_converts_back(log: Log) -> None:
     for offset in range(log.start.offset, log.end_offset + 3):
         assert log.marks.offset_at(log.marks.index_at(offset)) == offset
 
@@ -132,7 +132,7 @@ def test_marks_at_an_offset_precede_the_record_there(log: Log) -> None:
 
 
 @given(logs)
-def test_the_next_mark_is_the_first_that_is_not_before(log: Log) -> None:
+def test_the_next_mark_is_the_first_at_or_after_the_index(log: Log) -> None:
     for index in range(log.start.index, log.end + 1):
         found = log.marks.next_mark(index)
         wanted = [i.index for i in log.items if i.payload is not None and i.index >= index]
@@ -149,7 +149,7 @@ def test_a_term_starts_where_it_was_opened_or_where_the_log_starts(log: Log) -> 
 
 
 @given(logs)
-def test_voters_are_those_of_the_start_and_every_change_since(log: Log) -> None:
+def test_the_voters_are_those_of_the_start_and_of_every_later_change(log: Log) -> None:
     changes = [(i.index, i.payload) for i in log.items if isinstance(i.payload, Voters)]
     assert log.marks.voters() == [(log.start.index, log.start.voters), *changes]
 
@@ -173,7 +173,7 @@ def test_a_term_ends_where_the_next_one_was_opened(log: Log) -> None:
 
 @pytest.mark.requirement("LOG-2")
 @given(logs, st.data())
-def test_a_trimmed_log_still_knows_its_terms_its_voters_and_its_numbers(
+def test_a_trimmed_log_keeps_its_terms_its_voters_and_its_numbering(
     log: Log, data: st.DataObject
 ) -> None:
     offset = data.draw(st.integers(log.start.offset, log.end_offset))
@@ -191,7 +191,7 @@ def test_a_trimmed_log_still_knows_its_terms_its_voters_and_its_numbers(
 
 
 @given(logs, st.data())
-def test_trimming_twice_is_trimming_once_further(log: Log, data: st.DataObject) -> None:
+def test_trimming_twice_is_the_same_as_trimming_once_further(log: Log, data: st.DataObject) -> None:
     first = data.draw(st.integers(log.start.offset, log.end_offset))
     second = data.draw(st.integers(first, log.end_offset))
     once = log.marks.trimmed(log.marks.start_at(first, visible_offset=first))
@@ -202,7 +202,7 @@ def test_trimming_twice_is_trimming_once_further(log: Log, data: st.DataObject) 
 
 
 @given(logs, st.data())
-def test_a_cut_forgets_the_marks_at_the_index_and_after_it(log: Log, data: st.DataObject) -> None:
+def test_a_cut_forgets_the_marks_at_and_after_the_index(log: Log, data: st.DataObject) -> None:
     index = data.draw(st.integers(log.start.index, log.end))
     kept = Log(start=log.start, items=log.items[: index - log.start.index], marks=log.marks)
     log.marks.cut(index)
@@ -212,7 +212,7 @@ def test_a_cut_forgets_the_marks_at_the_index_and_after_it(log: Log, data: st.Da
 
 
 @given(logs, st.data())
-def test_a_term_that_was_cut_can_be_opened_again_by_a_lower_one(
+def test_after_a_cut_a_lower_term_can_be_opened_at_the_same_index(
     log: Log, data: st.DataObject
 ) -> None:
     index = data.draw(st.integers(log.start.index, log.end))
@@ -224,7 +224,7 @@ def test_a_term_that_was_cut_can_be_opened_again_by_a_lower_one(
 
 
 @given(logs, st.data())
-def test_marks_beyond_the_end_are_those_behind_the_last_record_kept(
+def test_marks_beyond_the_end_are_those_after_the_last_record_kept(
     log: Log, data: st.DataObject
 ) -> None:
     end_offset = data.draw(st.integers(log.start.offset, log.end_offset))
@@ -232,7 +232,7 @@ def test_marks_beyond_the_end_are_those_behind_the_last_record_kept(
     assert log.marks.first_beyond(end_offset) == (beyond[0] if beyond else None)
 
 
-def test_the_terms_before_the_start_are_not_answered_for() -> None:
+def test_the_terms_before_the_start_are_unknown() -> None:
     marks = Marks(LogStart(offset=10, marks_before=2, prev_term=3, voters=WHO[0]))
     assert marks.term_at(11) == 3
     with pytest.raises(AssertionError, match="forgotten"):

@@ -10,7 +10,7 @@ def entries(index: OffsetIndex) -> list[tuple[int, int]]:
     return list(zip(index.relatives, index.positions, strict=True))
 
 
-def test_the_bytes_are_as_documented() -> None:
+def test_the_index_has_the_documented_format() -> None:
     index = OffsetIndex()
     for relative, position in ((3, 100), (10, 4200), (300, 70000)):
         index.add(relative, position)
@@ -25,19 +25,19 @@ def test_the_floor_is_the_last_entry_not_beyond_the_offset() -> None:
     assert {relative: index.floor(relative) for relative in floors} == floors
 
 
-def test_entries_that_do_not_rise_end_the_index() -> None:
+def test_a_decreasing_entry_ends_the_index() -> None:
     for bad in ("00000000 00000000", "0000000a 00001069", "0000000b 00001068", "80000000 80000000"):
         data = BYTES[:16] + bytes.fromhex(bad) + BYTES[16:]
         assert len(OffsetIndex.decode(data, 80000)) == 2
 
 
-def test_entries_beyond_the_log_end_the_index() -> None:
+def test_an_entry_beyond_the_log_ends_the_index() -> None:
     assert len(OffsetIndex.decode(BYTES, 70001)) == 3
     assert len(OffsetIndex.decode(BYTES, 70000)) == 2
     assert len(OffsetIndex.decode(BYTES, 0)) == 0
 
 
-def test_a_part_of_an_entry_is_ignored() -> None:
+def test_a_partial_entry_is_ignored() -> None:
     for length in range(len(BYTES)):
         assert len(OffsetIndex.decode(BYTES[:length], 80000)) == length // 8
 

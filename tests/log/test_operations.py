@@ -1,4 +1,4 @@
-"""Operations: in order, one at a time, each waiting for what it asked for and for nothing else."""
+"""Operations run in order, one at a time, and each waits only for what it asked for."""
 
 from collections.abc import Callable
 
@@ -33,14 +33,14 @@ class Steps:
         self.done.append(name)
 
 
-def test_one_that_waits_for_nothing_is_done_at_once() -> None:
+def test_an_operation_that_waits_for_nothing_is_done_at_once() -> None:
     steps = Steps()
     steps.begin("a")
     assert steps.done == ["a"]
     assert not steps.operations
 
 
-def test_those_behind_one_that_waits_are_done_after_it() -> None:
+def test_operations_behind_a_waiting_one_are_done_after_it() -> None:
     steps = Steps()
     steps.begin("a", Wait.ROUND, Wait.ROUND)
     steps.begin("b")
@@ -60,7 +60,7 @@ def test_a_round_that_began_before_does_not_count() -> None:
     assert steps.done == ["a"]
 
 
-def test_one_that_waits_for_room_does_not_go_on_with_a_round() -> None:
+def test_an_operation_that_waits_for_room_does_not_continue_with_a_round() -> None:
     steps = Steps()
     steps.begin("a", Wait.ROOM)
     steps.round()
@@ -69,7 +69,7 @@ def test_one_that_waits_for_room_does_not_go_on_with_a_round() -> None:
     assert (steps.done, steps.rounds) == (["a"], 0)
 
 
-def test_room_that_comes_late_wakes_nobody_else() -> None:
+def test_a_late_notice_of_room_wakes_no_other_operation() -> None:
     steps = Steps()
     steps.begin("a", Wait.ROOM)
     room = steps.rooms.pop()
@@ -79,7 +79,7 @@ def test_room_that_comes_late_wakes_nobody_else() -> None:
     assert steps.done == ["a"]
 
 
-def test_an_error_is_told() -> None:
+def test_an_error_is_reported() -> None:
     steps = Steps()
 
     def fails() -> Operation:

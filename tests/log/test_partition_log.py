@@ -24,7 +24,7 @@ from tests.log.stores import (
 # --- appending: rules (a) and (d) --------------------------------------------------------------
 
 
-def test_batches_are_written_when_they_come_and_stable_after_the_round() -> None:
+def test_batches_are_written_at_once_and_stable_after_the_round() -> None:
     node = ANode()
     log = node.a_log()
     reports: list[int] = []
@@ -39,7 +39,7 @@ def test_batches_are_written_when_they_come_and_stable_after_the_round() -> None
     assert (log.stable, reports) == (4, [4])
 
 
-def test_a_batch_that_comes_while_a_round_is_under_way_is_not_stable_when_it_ends() -> None:
+def test_a_batch_appended_during_a_round_is_not_stable_when_it_ends() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -69,7 +69,7 @@ def test_a_mark_holds_back_later_batches_until_it_is_durable() -> None:
     assert log.stable == 4
 
 
-def test_a_mark_that_comes_while_a_round_is_under_way_waits_for_the_next_one() -> None:
+def test_a_mark_added_during_a_round_waits_for_the_next_one() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -78,7 +78,7 @@ def test_a_mark_that_comes_while_a_round_is_under_way_waits_for_the_next_one() -
     append(log, 1)
     written = segment_bytes(node.disk)
     node.end_round()
-    assert segment_bytes(node.disk) == written, "that round did not carry the mark"
+    assert segment_bytes(node.disk) == written, "that round did not include the mark"
     node.end_round()
     assert segment_bytes(node.disk) > written
 
@@ -100,7 +100,7 @@ def test_a_mark_inside_an_append_holds_back_only_what_follows_it() -> None:
     assert [e[2] for e in everything(log)] == [1, 1, 2, 2]
 
 
-def test_marks_behind_one_another_share_a_round() -> None:
+def test_consecutive_marks_share_a_round() -> None:
     node = ANode()
     log = node.a_log()
     mark = opened(log, 2)
@@ -112,7 +112,7 @@ def test_marks_behind_one_another_share_a_round() -> None:
     assert log.voters() == [(0, US), (2, THEM)]
 
 
-def test_a_new_log_is_stable_only_after_its_first_round_and_takes_no_batch_before() -> None:
+def test_a_new_log_is_stable_only_after_its_first_round_and_accepts_no_batch_before() -> None:
     node = ANode()
     log = node.store.create_log(GROUP, US)
     assert log.stable < log.start.index
@@ -125,7 +125,7 @@ def test_a_new_log_is_stable_only_after_its_first_round_and_takes_no_batch_befor
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("policy", CrashPolicy)
-def test_what_was_reported_stable_is_there_after_a_crash_whatever_round_it_was(
+def test_what_was_reported_stable_survives_a_crash_whichever_round_it_was(
     policy: CrashPolicy,
 ) -> None:
     for rounds in range(12):
@@ -187,7 +187,7 @@ def test_a_cut_lowers_the_synced_point_then_cuts_segments_then_the_journal_then_
     assert log.stable == log.end == 5
 
 
-def test_a_cut_behind_the_synced_point_begins_at_once() -> None:
+def test_a_cut_after_the_synced_point_begins_at_once() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 3)
@@ -198,7 +198,7 @@ def test_a_cut_behind_the_synced_point_begins_at_once() -> None:
     assert log.stable == log.end == 2
 
 
-def test_stable_never_exceeds_a_cut_that_is_still_under_way() -> None:
+def test_stable_never_exceeds_a_cut_in_progress() -> None:
     node = ANode()
     log = node.a_log()
     reports: list[int] = []
@@ -216,7 +216,7 @@ def test_stable_never_exceeds_a_cut_that_is_still_under_way() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_batch_of_an_older_term_may_take_the_place_of_a_term_that_was_cut() -> None:
+def test_a_batch_of_an_older_term_may_replace_a_term_that_was_cut() -> None:
     for policy in CrashPolicy:
         node = ANode()
         log = node.a_log()
@@ -260,7 +260,7 @@ def test_segments_are_dropped_only_when_the_new_start_is_durable() -> None:
     assert everything(log) == wanted
 
 
-def test_a_trim_inside_a_batch_keeps_the_batch_and_moves_what_clients_see() -> None:
+def test_a_trim_inside_a_batch_keeps_the_batch_and_moves_the_visible_start() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 3, count=4)
@@ -275,7 +275,7 @@ def test_a_trim_inside_a_batch_keeps_the_batch_and_moves_what_clients_see() -> N
     assert (log.start.offset, log.start.first_offset) == (4, 6)
 
 
-def test_a_trim_to_where_the_log_starts_already_does_nothing() -> None:
+def test_a_trim_to_the_current_start_does_nothing() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 3)
@@ -291,7 +291,7 @@ def test_a_trim_to_where_the_log_starts_already_does_nothing() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_log_that_was_trimmed_before_it_had_a_synced_point_can_be_opened() -> None:
+def test_a_log_trimmed_before_it_had_a_synced_point_can_be_opened() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 3)
@@ -311,7 +311,7 @@ def test_a_log_that_was_trimmed_before_it_had_a_synced_point_can_be_opened() -> 
     assert everything(node.store.open_log(GROUP)) == wanted
 
 
-def test_what_is_not_durable_is_never_trimmed() -> None:
+def test_a_trim_never_removes_what_is_not_durable() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 3)
@@ -320,7 +320,7 @@ def test_what_is_not_durable_is_never_trimmed() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_an_install_is_announced_then_segments_go_then_it_is_done_then_batches_come() -> None:
+def test_an_install_is_recorded_then_segments_go_then_it_is_done_then_batches_come() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 4)
@@ -349,7 +349,7 @@ def test_an_install_is_announced_then_segments_go_then_it_is_done_then_batches_c
     assert log.term_at(52) == 4
 
 
-def test_an_install_that_a_crash_interrupts_is_finished_by_the_restart() -> None:
+def test_an_interrupted_install_is_finished_by_the_restart() -> None:
     for rounds in range(4):
         node = ANode()
         log = node.a_log()
@@ -374,7 +374,7 @@ def test_an_install_that_a_crash_interrupts_is_finished_by_the_restart() -> None
 
 
 @pytest.mark.requirement("LOG-4")
-def test_compaction_keeps_off_the_segment_that_the_synced_point_on_disk_lies_in() -> None:
+def test_compaction_skips_the_segment_with_the_synced_point_on_disk() -> None:
     node = ANode()
     log = node.a_log()
     log.allow_holes()

@@ -20,7 +20,7 @@ counts = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
 class LogAgainstAList(RuleBasedStateMachine):
-    """Whatever happens, the log is what its oracle says."""
+    """The log always agrees with its oracle."""
 
     @initialize(seed=st.integers(0, 1000))
     def begin(self, seed: int) -> None:

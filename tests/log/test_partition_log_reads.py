@@ -1,4 +1,4 @@
-"""What readers see: the log as it will be, whether it is on disk, in memory or about to go."""
+"""Readers see the log as it will be, whether it is on disk, in memory or about to be cut."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_entries_come_in_order_across_marks_and_segments() -> None:
     assert len(list(log.segments.each_info())) > 2
 
 
-def test_reading_may_begin_at_every_boundary_and_gives_the_rest() -> None:
+def test_reading_may_start_at_every_boundary() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 3, count=2)
@@ -67,7 +67,7 @@ def test_a_small_limit_still_gives_one_entry_and_a_larger_one_gives_more() -> No
     assert len(log.entries(0, 1)) == 1
 
 
-def test_what_is_not_written_yet_is_read_from_memory() -> None:
+def test_unwritten_entries_are_read_from_memory() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -82,7 +82,7 @@ def test_what_is_not_written_yet_is_read_from_memory() -> None:
     assert everything(log) == before
 
 
-def test_a_boundary_is_where_the_batch_begins_that_covers_the_index() -> None:
+def test_a_boundary_is_the_start_of_the_batch_that_covers_the_index() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 2, count=3)
@@ -93,7 +93,7 @@ def test_a_boundary_is_where_the_batch_begins_that_covers_the_index() -> None:
     assert boundaries == [0, 1, 1, 1, 4, 4, 4, 7, 8, 8, 10, 11]
 
 
-def test_a_cut_that_still_waits_hides_what_it_will_cut() -> None:
+def test_a_waiting_cut_hides_what_it_will_cut() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 4)
@@ -115,7 +115,7 @@ def test_a_cut_that_still_waits_hides_what_it_will_cut() -> None:
     assert everything(log) == seen
 
 
-def test_an_install_that_still_waits_hides_all_that_was_there() -> None:
+def test_a_waiting_install_hides_everything_before_it() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 4)
@@ -130,7 +130,7 @@ def test_an_install_that_still_waits_hides_all_that_was_there() -> None:
     assert everything(log) == seen
 
 
-def test_a_hole_is_stepped_over() -> None:
+def test_a_hole_is_skipped() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -143,7 +143,7 @@ def test_a_hole_is_stepped_over() -> None:
     assert log.index_at(log.offset_at(7)) == 7
 
 
-def test_a_hole_that_reaches_up_to_a_mark_is_stepped_over_too() -> None:
+def test_a_hole_that_ends_at_a_mark_is_skipped_too() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -157,7 +157,7 @@ def test_a_hole_that_reaches_up_to_a_mark_is_stepped_over_too() -> None:
     assert everything(node.store.open_log(GROUP)) == wanted
 
 
-def test_a_hole_before_a_batch_that_still_waits_is_stepped_over() -> None:
+def test_a_hole_before_an_unwritten_batch_is_skipped() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -166,7 +166,7 @@ def test_a_hole_before_a_batch_that_still_waits_is_stepped_over() -> None:
     assert firsts(everything(log)) == [0, 1, 2, 8]
 
 
-def test_an_index_in_a_hole_before_a_batch_that_still_waits_is_a_boundary() -> None:
+def test_an_index_in_a_hole_before_an_unwritten_batch_is_a_boundary() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -175,7 +175,7 @@ def test_an_index_in_a_hole_before_a_batch_that_still_waits_is_a_boundary() -> N
     assert log.boundary(5) == 5
 
 
-def test_a_batch_that_takes_the_place_of_a_cut_one_is_read_while_the_cut_waits() -> None:
+def test_a_replacement_batch_is_read_while_the_cut_waits() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 4)
@@ -188,7 +188,7 @@ def test_a_batch_that_takes_the_place_of_a_cut_one_is_read_while_the_cut_waits()
     assert everything(log)[-1:] == dump([entry])
 
 
-def test_a_hole_behind_a_cut_that_still_waits_does_not_show_what_was_cut() -> None:
+def test_a_hole_behind_a_waiting_cut_does_not_reveal_what_was_cut() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 4)

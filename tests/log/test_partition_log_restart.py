@@ -1,4 +1,4 @@
-"""What a restart makes of a log, and what its owner hears when the disk does not obey."""
+"""The state of a log after a restart, and what its owner learns when the disk fails."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_recovery_drops_marks_beyond_the_end_of_the_segments() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_stable_mark_behind_a_hole_is_there_after_a_crash() -> None:
+def test_a_stable_mark_behind_a_hole_survives_a_crash() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -53,7 +53,7 @@ def test_a_stable_mark_behind_a_hole_is_there_after_a_crash() -> None:
     assert node.store.open_log(GROUP).end >= stable
 
 
-def test_a_log_that_was_closed_cleanly_opens_stable_and_writes_nothing() -> None:
+def test_a_cleanly_closed_log_opens_stable_and_writes_nothing() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 3)
@@ -80,7 +80,7 @@ def test_a_tail_that_was_never_synced_is_not_stable_before_a_round() -> None:
     assert log.end_offset == 3, "the system still has what the process wrote"
     assert log.stable < log.index_at(1)
     node.crash()
-    assert node.store.open_log(GROUP).end_offset == 1, "and a loss of power takes it"
+    assert node.store.open_log(GROUP).end_offset == 1, "and a power loss takes it"
 
 
 def test_all_tails_are_made_durable_by_one_round() -> None:
@@ -106,7 +106,7 @@ def test_all_tails_are_made_durable_by_one_round() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_batch_that_finds_no_room_waits_and_is_written_when_there_is_some() -> None:
+def test_a_batch_without_disk_space_waits_and_is_written_when_there_is_some() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -115,7 +115,7 @@ def test_a_batch_that_finds_no_room_waits_and_is_written_when_there_is_some() ->
     append(log, 2)
     node.store.flusher.kick()
     assert (log.is_full, log.error, log.stable) == (True, None, 2)
-    assert len(everything(log)) == 4, "readers see what waits"
+    assert len(everything(log)) == 4, "readers see the waiting batch"
     node.store.flusher.pass_time(1)  # still full
     assert log.is_full
     node.disk.faults = DiskFaults()
@@ -154,7 +154,7 @@ def test_a_journal_without_room_postpones_its_round_and_loses_nothing_of_it() ->
     assert node.failures == []
     node.disk.faults = DiskFaults()
     node.store.flusher.kick()
-    assert node.later.waiting == [], "it is tried again only as time passes"
+    assert node.later.waiting == [], "it is retried only as time passes"
     node.store.flusher.pass_time(1)
     node.settle()
     assert not node.store.flusher.is_full
@@ -164,7 +164,7 @@ def test_a_journal_without_room_postpones_its_round_and_loses_nothing_of_it() ->
     assert everything(node.store.open_log(GROUP)) == wanted
 
 
-def test_a_sync_that_fails_inside_a_cut_reaches_whoever_owns_the_log() -> None:
+def test_a_sync_that_fails_inside_a_cut_is_reported_to_the_logs_owner() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 12, count=2)
@@ -176,7 +176,7 @@ def test_a_sync_that_fails_inside_a_cut_reaches_whoever_owns_the_log() -> None:
     assert log.stable <= 1
 
 
-def test_a_log_that_failed_does_not_disturb_the_rounds_of_the_others() -> None:
+def test_a_failed_log_does_not_disturb_the_rounds_of_the_others() -> None:
     node = ANode()
     log, other = node.a_log(), node.a_log(OTHER)
     append(log, 12, count=2)
@@ -201,7 +201,7 @@ def test_a_failed_sync_of_a_round_stops_the_node_and_nothing_becomes_stable() ->
     assert log.stable == 1
 
 
-def test_a_damaged_batch_is_never_handed_out() -> None:
+def test_a_damaged_batch_is_never_returned() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
@@ -211,7 +211,7 @@ def test_a_damaged_batch_is_never_handed_out() -> None:
         log.entries(1, ALL_BYTES)
 
 
-def test_a_group_that_was_forgotten_is_gone_and_its_files_stay() -> None:
+def test_a_forgotten_group_is_gone_and_its_files_stay() -> None:
     node = ANode()
     log, other = node.a_log(), node.a_log(OTHER)
     append(log, 1)
@@ -226,7 +226,7 @@ def test_a_group_that_was_forgotten_is_gone_and_its_files_stay() -> None:
 
 
 @pytest.mark.parametrize("is_begun", [True, False])
-def test_a_group_may_be_forgotten_while_it_waits_for_a_round(is_begun: bool) -> None:
+def test_a_group_can_be_forgotten_while_it_waits_for_a_round(is_begun: bool) -> None:
     node = ANode()
     log, other = node.a_log(), node.a_log(OTHER)
     append(log, 1)

@@ -37,7 +37,7 @@ def test_clean_files_share_a_few_descriptors_and_stay_usable(
     assert open_files(tmp_path) <= 3
 
 
-def test_the_longest_unused_descriptor_is_closed_first(disk: PosixDisk) -> None:
+def test_the_least_recently_used_descriptor_is_closed_first(disk: PosixDisk) -> None:
     first, second, third = (disk.create(name) for name in "abc")
     first.read(0, 1)
     disk.create("d")
@@ -89,7 +89,7 @@ sys.stdout.write(str(open_files(Path(sys.argv[1]))))
     assert run.stdout == "100"
 
 
-def test_a_file_of_another_file_system_is_noticed(tmp_path: Path) -> None:
+def test_a_file_on_another_file_system_is_noticed(tmp_path: Path) -> None:
     root = os.open(tmp_path, os.O_RDONLY)
     descriptors = Descriptors(root, 4)
     here, there = Node("a", str(tmp_path / "a")), Node("b", "/proc/self/mem")

@@ -1,4 +1,4 @@
-"""What the machine's own disk does beyond the shared promises."""
+"""What the machine's own disk does beyond the shared guarantees."""
 
 import asyncio
 import errno
@@ -31,7 +31,7 @@ def disk(tmp_path: Path) -> Iterator[PosixDisk]:
 
 
 def fail_file_syncs_of(monkeypatch: pytest.MonkeyPatch, *files: str) -> list[str]:
-    """Let the kernel's fdatasync fail for these names; returns the names it was asked for."""
+    """Let the kernel's fdatasync fail for these names; returns the names it was called for."""
     asked: list[str] = []
 
     def fdatasync(descriptor: int) -> None:
@@ -51,7 +51,7 @@ def test_a_missing_root_is_created(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "file").exists()
 
 
-def test_a_write_that_the_kernel_does_in_parts_is_finished(
+def test_a_partial_write_of_the_kernel_is_completed(
     disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = os.pwrite
@@ -61,7 +61,7 @@ def test_a_write_that_the_kernel_does_in_parts_is_finished(
     assert file.read(0, 20) == b"\0\x000123456789"
 
 
-def test_a_read_that_the_kernel_does_in_parts_is_finished(
+def test_a_partial_read_of_the_kernel_is_completed(
     disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = disk.create("a")
@@ -123,7 +123,7 @@ def test_closing_a_file_during_its_sync_waits_for_the_sync(
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, SYNCED_ONE_BY_ONE_MAX + 1])
-def test_the_answer_of_a_sync_is_posted_and_not_called(
+def test_the_result_of_a_sync_is_posted_and_not_called_directly(
     tmp_path: Path, posted: "queue.Queue[Callable[[], None]]", count: int
 ) -> None:
     disk = PosixDisk(tmp_path, post=posted.put)
@@ -140,7 +140,7 @@ def test_the_answer_of_a_sync_is_posted_and_not_called(
     assert posted.empty()
 
 
-def test_the_answer_reaches_an_event_loop(tmp_path: Path) -> None:
+def test_the_result_reaches_an_event_loop(tmp_path: Path) -> None:
     async def run() -> tuple[OSError | None, bool]:
         loop = asyncio.get_running_loop()
         disk = PosixDisk(tmp_path, post=loop.call_soon_threadsafe)
@@ -177,7 +177,7 @@ def test_files_on_several_file_systems_are_synced_one_by_one(
     asked = fail_file_syncs_of(monkeypatch)
     names = [f"f{number:02}" for number in range(SYNCED_ONE_BY_ONE_MAX + 1)]
     files = [disk.create(name) for name in names]
-    files[-1].write(0, b"abc")  # keeps its descriptor, and with it what we say here
+    files[-1].write(0, b"abc")  # keeps its descriptor, and with it the device set here
     files[-1]._node.on_root_device = False
     disk.sync_now(files, [])
     assert sorted(asked) == names
@@ -195,7 +195,7 @@ def test_without_syncfs_many_files_are_synced_one_by_one(
     disk.close()
 
 
-def test_an_old_linux_hides_errors_of_syncfs_so_that_it_is_not_used(
+def test_on_an_old_linux_that_hides_errors_syncfs_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = os.uname()
@@ -212,7 +212,7 @@ def test_syncfs_of_a_bad_descriptor_raises() -> None:
         syncfs(-1)
 
 
-def test_a_failed_sync_is_final_for_the_files_that_it_concerns(
+def test_a_failed_sync_is_final_for_its_files(
     disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, bad = disk.create("good"), disk.create("bad")
@@ -290,7 +290,7 @@ def test_a_failed_folder_sync_is_final_for_the_folder(
     disk.sync_now([], [""])
 
 
-def test_a_made_folder_is_durable_in_each_folder_above_it(
+def test_a_created_folder_is_durable_in_each_folder_above_it(
     disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[str] = []
@@ -307,7 +307,7 @@ def test_a_made_folder_is_durable_in_each_folder_above_it(
     assert synced == ["data", "a", "b", "b"]
 
 
-def test_a_folder_in_use_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_refused_by_name(tmp_path: Path) -> None:
     first, second = PosixDisk(tmp_path), PosixDisk(tmp_path)
     first.lock()
     with pytest.raises(FolderInUse, match=str(tmp_path)) as refusal:
@@ -356,7 +356,7 @@ def test_a_full_disk_is_reported_as_such(disk: PosixDisk, monkeypatch: pytest.Mo
     disk.sync_now([file], [])
 
 
-def test_a_sync_that_follows_another_after_the_disk_was_closed_is_not_begun(tmp_path: Path) -> None:
+def test_a_sync_queued_before_the_disk_was_closed_does_not_start(tmp_path: Path) -> None:
     posted: queue.Queue[Callable[[], None]] = queue.Queue()
     disk = PosixDisk(tmp_path, post=posted.put)
     file = disk.create("a")
@@ -370,7 +370,7 @@ def test_a_sync_that_follows_another_after_the_disk_was_closed_is_not_begun(tmp_
 
 
 class CountedSyncfs:
-    """Syncs nothing, counts, and fails when it is to."""
+    """Syncs nothing, counts, and fails on request."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -441,7 +441,7 @@ def test_folders_of_an_earlier_run_are_made_durable_by_one_syncfs(
     disk.close()
 
 
-def test_an_earlier_run_whose_folders_cannot_be_synced_is_not_tried_again(
+def test_an_earlier_run_whose_folders_could_not_be_synced_is_not_retried(
     tmp_path: Path, syncfs: CountedSyncfs
 ) -> None:
     for number in range(2):
@@ -456,7 +456,7 @@ def test_an_earlier_run_whose_folders_cannot_be_synced_is_not_tried_again(
     disk.close()
 
 
-def test_a_folder_whose_sync_failed_is_not_taken_for_one_of_an_earlier_run(
+def test_a_folder_whose_sync_failed_does_not_count_as_one_of_an_earlier_run(
     tmp_path: Path, syncfs: CountedSyncfs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = PosixDisk(tmp_path)

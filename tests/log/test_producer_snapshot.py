@@ -1,4 +1,4 @@
-"""Producer snapshots: written whole or not at all, and never guessed at."""
+"""Producer snapshots are written atomically, and damaged ones are not used."""
 
 import random
 
@@ -23,7 +23,7 @@ def a_disk(seed: int = 1) -> SimDisk:
     return disk
 
 
-def test_without_a_snapshot_there_is_none() -> None:
+def test_a_new_folder_has_no_snapshot() -> None:
     assert load_snapshot(a_disk(), FOLDER, 100) is None
 
 
@@ -37,7 +37,7 @@ def test_the_newest_state_at_or_before_the_offset_is_loaded() -> None:
     assert snapshot_offsets(disk, FOLDER) == [10, 70, 200]
 
 
-def test_the_bytes_are_as_documented() -> None:
+def test_a_snapshot_has_the_documented_format() -> None:
     disk = a_disk()
     write_snapshot(disk, FOLDER, 70, b"123456789")
     # e3069283 is the check value of CRC-32C for these nine digits.
@@ -52,7 +52,7 @@ def test_a_snapshot_is_durable_when_written() -> None:
     assert load_snapshot(disk, FOLDER, 70) == (70, b"state")
 
 
-def test_writing_again_replaces_and_an_empty_state_is_a_state() -> None:
+def test_a_snapshot_can_be_replaced_and_an_empty_state_is_valid() -> None:
     disk = a_disk()
     write_snapshot(disk, FOLDER, 70, b"state")
     write_snapshot(disk, FOLDER, 70, b"")
@@ -67,7 +67,7 @@ def test_a_removed_snapshot_is_gone() -> None:
     assert snapshot_offsets(disk, FOLDER) == []
 
 
-def test_a_damaged_snapshot_is_passed_over_for_an_older_one() -> None:
+def test_a_damaged_snapshot_is_skipped_for_an_older_one() -> None:
     size = len(b"state of seventy") + 14
     for position in range(6, size):
         disk = a_disk()
@@ -77,7 +77,7 @@ def test_a_damaged_snapshot_is_passed_over_for_an_older_one() -> None:
         assert load_snapshot(disk, FOLDER, 100) == (10, b"older")
 
 
-def test_a_snapshot_cut_short_is_passed_over() -> None:
+def test_a_truncated_snapshot_is_skipped() -> None:
     for length in range(len(b"state") + 14):
         disk = a_disk()
         write_snapshot(disk, FOLDER, 70, b"state")
@@ -94,7 +94,7 @@ def test_a_newer_format_is_refused() -> None:
     assert (refused.value.found, refused.value.known) == (2, 1)
 
 
-def test_a_foreign_file_is_passed_over_for_an_older_snapshot() -> None:
+def test_a_foreign_file_is_skipped_for_an_older_snapshot() -> None:
     disk = a_disk()
     write_snapshot(disk, FOLDER, 10, b"older")
     disk.create(PATH).write(0, b"something else altogether")

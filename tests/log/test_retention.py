@@ -1,4 +1,4 @@
-"""Retention decides from what is known of the segments, and touches nothing."""
+"""Retention decides from the segments' metadata, and changes nothing itself."""
 
 import pytest
 
@@ -37,11 +37,11 @@ def test_without_rules_everything_is_kept() -> None:
 
 
 @pytest.mark.requirement("LOG-2")
-def test_segments_whose_newest_record_has_expired_go() -> None:
+def test_segments_whose_newest_record_has_expired_are_deleted() -> None:
     assert start_after(segments(NOW - 9999, NOW - 3601, NOW - 3600, NOW), HOUR) == 20
 
 
-def test_a_young_segment_keeps_all_behind_it() -> None:
+def test_a_young_segment_keeps_all_later_ones() -> None:
     assert start_after(segments(NOW - 1, NOW - 9999, NOW), HOUR) == 0
 
 
@@ -50,20 +50,20 @@ def test_the_active_segment_stays_however_old() -> None:
     assert start_after(segments(1), HOUR) == 0
 
 
-def test_nothing_goes_that_is_not_committed() -> None:
+def test_uncommitted_segments_are_not_deleted() -> None:
     assert start_after(segments(1, 1, 1, 1), HOUR, below=19) == 10
     assert start_after(segments(1, 1, 1, 1), HOUR, below=20) == 20
 
 
 @pytest.mark.requirement("LOG-2")
-def test_the_log_keeps_at_least_the_bytes_promised() -> None:
+def test_the_log_keeps_at_least_the_retention_bytes() -> None:
     infos = segments(NOW, NOW, NOW, NOW)
     wanted = {400: 0, 301: 0, 300: 10, 299: 10, 200: 20, 100: 30, 0: 30}
     for promised, start in wanted.items():
         assert start_after(infos, RetentionRules(retention_bytes=promised)) == start
 
 
-def test_a_segment_goes_when_either_rule_says_so() -> None:
+def test_either_rule_is_enough_to_delete_a_segment() -> None:
     infos = segments(1, NOW, NOW, NOW)
     assert start_after(infos, RetentionRules(retention_ms=3600, retention_bytes=200)) == 20
 
@@ -74,6 +74,6 @@ def test_a_timestamp_from_the_future_does_not_block_retention() -> None:
     assert start_after(segments(2**62, 1, NOW, modified_ms=NOW), HOUR) == 0
 
 
-def test_records_without_time_are_judged_by_when_they_were_written() -> None:
+def test_records_without_timestamps_are_judged_by_when_they_were_written() -> None:
     assert start_after(segments(-1, NOW, modified_ms=NOW), HOUR) == 0
     assert start_after(segments(-1, NOW, modified_ms=NOW - 3601), HOUR) == 10

@@ -1,4 +1,4 @@
-"""The seals of closed segments: always true, and enough to see what is not what was written."""
+"""The seals of closed segments: always true, and enough to detect changed data."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +42,7 @@ def stopped(log: Segments) -> SyncedPoint:
 
 
 def read_through(log: Segments, *, has_holes: bool = False, is_sealed: bool = True) -> list[Seal]:
-    """The seals that the closed segments ought to have, by reading them."""
+    """The seals that the closed segments should have, computed by reading them."""
     found = []
     for segment in log.closed():
         steps = check_segment(
@@ -77,7 +77,7 @@ def test_a_segment_is_sealed_when_it_is_closed() -> None:
     assert [(one.base, one.end) for one in saved] == [(0, 12), (12, 24), (24, 36), (36, 48)]
 
 
-def test_batches_that_are_written_together_are_sealed_each() -> None:
+def test_batches_written_together_are_each_in_the_seal() -> None:
     log = a_log()
     views = [a_batch(base).data for base in range(0, 40, 2)]
     while views:
@@ -85,18 +85,18 @@ def test_batches_that_are_written_together_are_sealed_each() -> None:
     assert log.seals.all() == read_through(log, is_sealed=False) != []
 
 
-def test_the_checksum_goes_on_where_the_last_run_ended() -> None:
+def test_the_checksum_continues_where_the_last_run_ended() -> None:
     disk = a_disk()
     log = a_log(disk, batches=8)
     point = sync(log)
-    append(log, 1)  # behind the point: recovery reads it
+    append(log, 1)  # after the synced point: recovery reads it
     log = recover(disk, point)
     append(log, 20)
     assert [one.base for one in log.seals.all()] == [0, 12, 24, 36]
     assert log.seals.all() == read_through(log, is_sealed=False)
 
 
-def test_a_segment_whose_checksum_is_not_known_is_not_sealed() -> None:
+def test_a_segment_with_an_unknown_checksum_is_not_sealed() -> None:
     disk = a_disk()
     point = stopped(a_log(disk, batches=8))
     log = recover(disk, SyncedPoint(segment_base=12, position=point.position, end_offset=16))
@@ -104,7 +104,7 @@ def test_a_segment_whose_checksum_is_not_known_is_not_sealed() -> None:
     assert [one.base for one in log.seals.all()] == [0, 24, 36]
 
 
-def test_a_segment_that_was_cut_is_not_sealed_by_what_it_held_before() -> None:
+def test_a_truncated_segment_is_not_sealed_with_its_old_contents() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     sync(log)
@@ -116,7 +116,7 @@ def test_a_segment_that_was_cut_is_not_sealed_by_what_it_held_before() -> None:
     assert not recover(disk, stopped(log)).found
 
 
-def test_seals_of_what_was_behind_the_synced_point_are_gone_after_a_start() -> None:
+def test_seals_beyond_the_synced_point_are_gone_after_a_start() -> None:
     disk = a_disk()
     log = a_log(disk, batches=2)
     point = sync(log)
@@ -124,14 +124,14 @@ def test_seals_of_what_was_behind_the_synced_point_are_gone_after_a_start() -> N
     sync(log)
     sync(log)
     assert [one.base for one in Seals.load(disk, FOLDER).all()] == [0, 12, 24, 36]
-    disk.open(path(12)).truncate(3 * a_batch(12).size)  # torn, as far as anybody can tell
+    disk.open(path(12)).truncate(3 * a_batch(12).size)  # torn, as far as recovery can tell
     log = recover(disk, point)
     assert (log.end_offset, log.found) == (18, ())
     assert [one.base for one in log.seals.all()] == [0]
     assert Seals.load(disk, FOLDER).all() == [], "before the point can move on"
 
 
-def test_a_log_that_begins_anew_has_no_seals() -> None:
+def test_a_log_that_starts_over_has_no_seals() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     sync(log)
@@ -141,7 +141,7 @@ def test_a_log_that_begins_anew_has_no_seals() -> None:
     assert not recover(disk, stopped(log)).found
 
 
-def test_seals_go_with_their_segments() -> None:
+def test_seals_are_removed_with_their_segments() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     log.drop_before(24)
@@ -149,23 +149,23 @@ def test_seals_go_with_their_segments() -> None:
     assert [one.base for one in Seals.load(disk, FOLDER).all()] == [24, 36]
 
 
-def test_a_full_disk_keeps_nobody_from_cutting_a_log() -> None:
+def test_a_full_disk_does_not_prevent_a_cut() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     sync(log)
     disk.faults = replace(disk.faults, full_at_bytes=disk.used_bytes)
     log.truncate(20)
-    assert "seals" not in disk.list(FOLDER), "none rather than one that is not true"
+    assert "seals" not in disk.list(FOLDER), "no seal rather than a wrong one"
     assert log.end_offset == 20
 
 
-def test_a_damaged_file_of_seals_holds_none_and_says_so() -> None:
+def test_a_damaged_file_of_seals_has_none_and_is_reported() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     point = stopped(log)
     for position in range(disk.open(SEALS).size()):
         if position in (4, 5):
-            continue  # the format has a test of its own
+            continue  # the format has a separate test
         disk.flip_bit(SEALS, position, 1)
         seals = Seals.load(disk, FOLDER)
         assert seals.all() == [] and seals.lost is not None
@@ -208,7 +208,7 @@ def rewritten(base: Offset, like: Offset = 0) -> bytearray:
     return batch
 
 
-def test_what_compaction_writes_is_sealed() -> None:
+def test_a_compacted_segment_is_sealed() -> None:
     disk = a_disk()
     log = compacted(disk)
     assert len(log.closed()) > 4
@@ -216,13 +216,15 @@ def test_what_compaction_writes_is_sealed() -> None:
     assert not recover(disk, stopped(log)).found
 
 
-def test_compaction_does_not_seal_an_offset_that_was_damaged() -> None:
+def test_compaction_does_not_seal_a_damaged_offset() -> None:
     disk = a_disk()
     log = compacted(disk)
     victim = log.closed()[1]
     victim_key = list(victim.batches())[-1].base_offset
     disk.flip_bit(victim.path, 7, 1)  # the base offset of its first batch
-    for _ in range(30):  # the victim's last key comes again: the victim is to be rewritten
+    for _ in range(
+        30
+    ):  # the victim's last key is written again, so that the victim will be rewritten
         log.append(rewritten(log.end_offset, victim_key))
     below = sync(log).segment_base
     rules = CompactionRules(delete_retention_ms=0)
@@ -298,7 +300,7 @@ HARMS = {
 @pytest.mark.parametrize("has_holes", [False, True], ids=["plain", "compacted"])
 @pytest.mark.parametrize("what", HARMS)
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_start_finds_the_segment_that_is_not_what_was_closed(
+def test_a_start_finds_the_segment_that_differs_from_its_seal(
     what: str, place: int, *, has_holes: bool
 ) -> None:
     disk = a_disk()
@@ -329,7 +331,7 @@ def test_a_start_finds_the_segment_that_is_not_what_was_closed(
     good = read_until_damage(log, seal)
     assert good == whole[: len(good)]
     if has_holes:
-        assert all(bases(data)[0] < seal.base for data in good), "nothing of it is believed"
+        assert all(bases(data)[0] < seal.base for data in good), "none of its data is used"
     with pytest.raises(CorruptLog):
         if what != "grow" or has_holes:
             log.read(seal.end - 1, 1)
@@ -359,7 +361,7 @@ def read_until_damage(log: Segments, seal: Seal) -> list[bytes]:
     return found
 
 
-def test_a_file_within_another_segment_is_put_aside() -> None:
+def test_a_file_within_another_segments_range_is_set_aside() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     whole = contents(log)
@@ -374,7 +376,7 @@ def test_a_file_within_another_segment_is_put_aside() -> None:
     assert not recover(disk, stopped(log)).found
 
 
-def test_a_start_reads_little_of_segments_that_are_whole() -> None:
+def test_a_start_reads_little_of_sound_segments() -> None:
     disk = a_disk()
     config = replace(TINY, segment_bytes_max=100_000, index_interval_bytes=50_000)
     log = a_log(disk, batches=3000, config=config)
@@ -385,7 +387,7 @@ def test_a_start_reads_little_of_segments_that_are_whole() -> None:
     assert disk.bytes_read - before < log.size_bytes / 4
 
 
-def test_compaction_leaves_what_lies_behind_a_damaged_segment() -> None:
+def test_compaction_skips_everything_behind_a_damaged_segment() -> None:
     disk = a_disk()
     log = compacted(disk)
     seals = log.seals.all()
@@ -398,7 +400,7 @@ def test_compaction_leaves_what_lies_behind_a_damaged_segment() -> None:
 # ── reading through ──────────────────────────────────────────────────────────────────────────
 
 
-def test_only_the_seal_tells_of_an_offset_that_moved_into_a_hole() -> None:
+def test_only_the_seal_reveals_an_offset_that_moved_into_a_hole() -> None:
     disk = a_disk()
     log = a_log(disk)
     for base in (0, 10, 30, 40):

@@ -1,4 +1,4 @@
-"""The indexes of a segment are a help, never the truth."""
+"""The indexes of a segment are hints, never the truth."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -56,7 +56,7 @@ def test_a_missing_index_is_rebuilt(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_a_torn_or_foreign_index_does_not_mislead(suffix: str) -> None:
+def test_a_torn_or_foreign_index_does_not_mislead_a_lookup(suffix: str) -> None:
     size = a_disk_with_closed_segment()[0].open(path(0, suffix)).size()
     assert size > 0
     for position in range(size):
@@ -71,7 +71,7 @@ def test_a_torn_or_foreign_index_does_not_mislead(suffix: str) -> None:
                     assert bases(found) == [wanted]
 
 
-def test_an_index_cut_short_at_any_byte_is_completed() -> None:
+def test_an_index_cut_at_any_byte_is_completed() -> None:
     for suffix in (".index", ".timeindex"):
         size = a_disk_with_closed_segment()[0].open(path(0, suffix)).size()
         for length in range(0, size, 8 if suffix == ".index" else 1):
@@ -95,7 +95,7 @@ def test_a_damaged_segment_is_reported_and_not_guessed_at() -> None:
     assert (damage.value.path, damage.value.position) == (path(0), 0)
 
 
-def test_indexes_of_few_closed_segments_stay_in_memory() -> None:
+def test_indexes_of_a_few_closed_segments_stay_in_memory() -> None:
     disk = a_disk()
     log = reopened(disk, a_log(disk, batches=100))
     contents(log)
@@ -124,7 +124,7 @@ def with_zeros_for_entries(disk: SimDisk) -> None:
 @pytest.mark.parametrize(
     "damage", [without_offsets, without_times, with_half_an_entry, with_zeros_for_entries]
 )
-def test_a_crash_while_an_index_is_repaired_does_not_mislead(
+def test_a_crash_during_the_repair_of_an_index_does_not_mislead_a_lookup(
     damage: Callable[[SimDisk], None],
 ) -> None:
     for operation in range(1, 9):
@@ -160,7 +160,7 @@ def test_zeros_behind_an_index_are_cut_off(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("damage", [without_offsets, without_times, with_half_an_entry])
-def test_on_a_full_disk_the_index_serves_from_memory(damage: Callable[[SimDisk], None]) -> None:
+def test_on_a_full_disk_the_index_is_kept_in_memory(damage: Callable[[SimDisk], None]) -> None:
     for room in range(0, 200, 10):
         disk = a_disk()
         log = a_log(disk, batches=15)
@@ -172,7 +172,7 @@ def test_on_a_full_disk_the_index_serves_from_memory(damage: Callable[[SimDisk],
         assert_times_are_found(recover(disk, log.point()))
 
 
-def test_a_tail_recovered_on_a_full_disk_leaves_no_part_of_an_index() -> None:
+def test_a_tail_recovered_on_a_full_disk_leaves_no_partial_index() -> None:
     disk = a_disk()
     log = a_log(disk, batches=4)
     point = sync(log)
@@ -187,7 +187,7 @@ def test_a_tail_recovered_on_a_full_disk_leaves_no_part_of_an_index() -> None:
     assert_times_are_found(recover(disk, log.point()))
 
 
-def test_the_bytes_of_a_segment_are_as_documented() -> None:
+def test_a_segment_has_the_documented_format() -> None:
     disk = a_disk()
     log = a_log(disk, start=1000)
     second = bytearray(GOLDEN)

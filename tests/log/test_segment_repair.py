@@ -1,4 +1,4 @@
-"""A damaged segment written anew from a peer's batches: checked, swapped, and never half done."""
+"""A damaged segment is rewritten from a peer's batches: checked, then swapped atomically."""
 
 from collections.abc import Callable, Iterator
 
@@ -58,7 +58,7 @@ def gap_at(log: Segments, offset: Offset) -> Gap:
 
 
 def pieces(gap: Gap) -> Iterator[tuple[memoryview, Offset]]:
-    """What a peer that is whole sends, one batch at a time."""
+    """What a peer with a whole copy sends, one batch at a time."""
     for data in GOOD:
         base = int.from_bytes(data[:8], "big")
         if gap.first <= base < gap.end:
@@ -82,7 +82,7 @@ def names(disk: SimDisk, ending: str) -> list[str]:
     return [name for name in disk.list(FOLDER) if name.endswith(ending)]
 
 
-def test_a_mended_log_reads_as_before_and_the_damaged_file_is_kept() -> None:
+def test_a_repaired_log_reads_as_before_and_the_damaged_file_is_kept() -> None:
     disk = a_disk()
     log, point, base = a_damaged_log(disk)
     file = disk.open(path(base))
@@ -98,7 +98,7 @@ def test_a_mended_log_reads_as_before_and_the_damaged_file_is_kept() -> None:
     log.close()
 
 
-def test_only_so_many_damaged_files_are_kept() -> None:
+def test_the_number_of_kept_damaged_files_is_limited() -> None:
     disk = a_disk()
     log, _, base = a_damaged_log(disk)
     for _ in range(ASIDE_MAX + 2):
@@ -147,7 +147,7 @@ def start_over(log: Segments) -> None:
 
 
 @pytest.mark.parametrize("other_work", [drop_some, start_over])
-def test_what_the_log_drops_meanwhile_is_not_brought_back(
+def test_segments_dropped_during_a_repair_are_not_restored(
     other_work: Callable[[Segments], None],
 ) -> None:
     log, _, base = a_damaged_log(a_disk())
@@ -182,7 +182,7 @@ def lose_seals(disk: SimDisk) -> None:
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
-def test_a_segment_that_is_missing_is_made(is_sealed: bool) -> None:
+def test_a_missing_segment_is_restored(is_sealed: bool) -> None:
     disk = a_disk()
     log = a_log(disk, batches=BATCHES)
     point = sync(log)
@@ -192,7 +192,7 @@ def test_a_segment_that_is_missing_is_made(is_sealed: bool) -> None:
     log = recover(disk, point)
     gap = gap_at(log, base)
     assert gap.base == base
-    assert (gap.segment is not None) == is_sealed, "of a sealed one it is known that it was there"
+    assert (gap.segment is not None) == is_sealed, "a sealed segment is known to have existed"
     run_all(mend(log, gap))
     assert contents(log) == GOOD
     assert log.find_time(0) is not None
@@ -201,7 +201,7 @@ def test_a_segment_that_is_missing_is_made(is_sealed: bool) -> None:
     assert contents(recover(disk, log.point())) == contents(log)
 
 
-def test_a_crash_while_a_missing_segment_is_made_leaves_it_missing_or_made() -> None:
+def test_a_crash_during_the_restoration_of_a_segment_leaves_it_missing_or_complete() -> None:
     states = set()
     for operation in range(1, 40):
         disk = a_disk()

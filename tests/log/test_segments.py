@@ -1,4 +1,4 @@
-"""A partition's segments while they are open: appending, rolling, looking up, removing."""
+"""A partition's open segments: appending, rolling, looking up, removing."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from tests.log.logs import (
 )
 
 
-def test_a_new_log_is_empty_and_starts_where_it_was_told() -> None:
+def test_a_new_log_is_empty_and_starts_at_the_given_offset() -> None:
     log = a_log(start=70)
     assert (log.first_base, log.end_offset, log.size_bytes) == (70, 70, 0)
     assert len(log.read(70, 100)) == 0
@@ -35,7 +35,7 @@ def test_a_new_log_is_empty_and_starts_where_it_was_told() -> None:
 
 
 @pytest.mark.requirement("LOG-1")
-def test_what_was_appended_is_read_back_byte_for_byte() -> None:
+def test_appended_batches_are_read_back_byte_for_byte() -> None:
     log = a_log()
     views = [a_batch(base) for base in range(0, 60, 2)]
     for view in views:
@@ -57,7 +57,7 @@ def test_segments_are_named_by_their_first_offset_and_roll_at_their_size() -> No
     assert [info.is_active for info in infos] == [False] * (len(infos) - 1) + [True]
 
 
-def test_small_batches_are_written_with_one_write_and_lie_as_if_written_one_by_one() -> None:
+def test_small_batches_are_written_with_one_write_and_stored_as_if_written_one_by_one() -> None:
     views = [a_batch(base, at_ms=START_MS + base) for base in range(0, 20, 2)]
     config = replace(TINY, segment_bytes_max=1 << 20)
     disk = a_disk()
@@ -88,14 +88,14 @@ def test_batches_are_written_together_only_as_far_as_they_fit_into_a_segment() -
     assert contents(log) == whole(views)
 
 
-def test_a_large_batch_is_not_copied_to_be_written_with_others() -> None:
+def test_a_large_batch_is_not_copied_for_a_joint_write() -> None:
     log = a_log(config=replace(TINY, segment_bytes_max=1 << 30))
     small, large = a_batch(0), a_batch(2, fill=RUN_BYTES_MAX)
     assert log.append(small.data, large.data) == 1
     assert log.append(large.data, a_batch(4).data) == 1
 
 
-def test_of_batches_written_together_none_is_there_when_there_is_no_room() -> None:
+def test_without_room_none_of_the_batches_written_together_is_there() -> None:
     disk = a_disk()
     log = a_log(disk, batches=1)
     before = contents(log)
@@ -105,7 +105,7 @@ def test_of_batches_written_together_none_is_there_when_there_is_no_room() -> No
     assert (log.end_offset, contents(log)) == (2, before)
 
 
-def test_a_batch_larger_than_a_segment_gets_one_of_its_own() -> None:
+def test_a_batch_larger_than_a_segment_gets_a_segment_of_its_own() -> None:
     log = a_log(batches=1)
     log.append(a_batch(2, fill=2000).data)
     append(log, 1)
@@ -151,7 +151,7 @@ def test_a_segment_behind_a_hole_is_named_by_the_end_before_the_hole() -> None:
     assert log.batch_base(50) == 100
 
 
-def test_a_log_of_holes_rolls_all_the_same() -> None:
+def test_a_log_full_of_holes_still_rolls() -> None:
     log = a_log()
     for base in range(0, 1000, 10):
         log.append(a_batch(base).data)
@@ -205,7 +205,7 @@ def test_a_lookup_takes_one_read_when_the_index_is_loaded() -> None:
     assert disk.reads == before + 1
 
 
-def test_a_lookup_reads_no_more_than_an_interval_too_much() -> None:
+def test_a_lookup_reads_at_most_one_index_interval_too_much() -> None:
     disk = a_disk()
     log = a_log(disk, config=LogConfig(index_interval_bytes=500), batches=2000)
     before = disk.bytes_read
@@ -213,7 +213,7 @@ def test_a_lookup_reads_no_more_than_an_interval_too_much() -> None:
     assert disk.bytes_read - before <= 600
 
 
-def test_a_reader_that_goes_on_reads_nothing_twice() -> None:
+def test_a_sequential_reader_reads_nothing_twice() -> None:
     disk = a_disk()
     log = a_log(disk, config=LogConfig(), batches=20)
     size = len(log.read(0, 1))
@@ -223,7 +223,7 @@ def test_a_reader_that_goes_on_reads_nothing_twice() -> None:
     assert (disk.reads, disk.bytes_read) == (reads + 1, bytes_read + 2 * size)
 
 
-def test_a_reader_that_goes_on_is_not_led_to_what_was_cut() -> None:
+def test_a_sequential_reader_does_not_use_positions_that_were_cut() -> None:
     log = a_log(config=LogConfig(), batches=4)
     log.read(0, 1 << 20)
     log.truncate(4)
@@ -233,14 +233,14 @@ def test_a_reader_that_goes_on_is_not_led_to_what_was_cut() -> None:
         assert bases(log.read(offset, 1 << 20)) == wanted
 
 
-def test_a_read_that_must_not_exceed_its_limit_brings_nothing_rather_than_too_much() -> None:
+def test_a_read_with_a_strict_limit_returns_nothing_rather_than_too_much() -> None:
     log = a_log(config=LogConfig(), batches=4)
     size = len(log.read(0, 1))
     assert bases(log.read(0, size, first_always=False)) == [0]
     assert bases(log.read(0, size - 1, first_always=False)) == []
 
 
-def test_how_much_there_is_to_read_is_never_estimated_too_low() -> None:
+def test_the_readable_bytes_are_never_underestimated() -> None:
     disk = a_disk()
     log = a_log(disk, config=LogConfig(index_interval_bytes=500), batches=50)
     size = log.size_bytes
@@ -255,7 +255,7 @@ def test_how_much_there_is_to_read_is_never_estimated_too_low() -> None:
 # --- time ---------------------------------------------------------------------------------------
 
 
-def test_a_time_is_found_by_the_first_batch_that_reaches_it() -> None:
+def test_a_time_is_found_at_the_first_batch_that_reaches_it() -> None:
     times = [5, 3, 9, 9, 1, 2, 2, 40, 0, 41, 40, 39, 60, -1, 7, 61, 61, 3, 99, 5] * 3
     log = a_log()
     for number, time in enumerate(times):
@@ -268,7 +268,7 @@ def test_a_time_is_found_by_the_first_batch_that_reaches_it() -> None:
     assert log.find_time(100) is None
 
 
-def test_one_early_late_timestamp_does_not_make_lookups_read_everything() -> None:
+def test_a_single_late_timestamp_early_on_does_not_make_lookups_read_everything() -> None:
     disk = a_disk()
     log = a_log(disk, config=LogConfig(index_interval_bytes=500))
     log.append(a_batch(0, at_ms=START_MS).data)
@@ -283,7 +283,7 @@ def test_one_early_late_timestamp_does_not_make_lookups_read_everything() -> Non
     assert disk.reads - before == 1
 
 
-def test_the_newest_time_is_the_greatest_wherever_it_lies() -> None:
+def test_the_newest_time_is_the_greatest_wherever_it_is() -> None:
     log = a_log()
     for base, time in enumerate([5, 7, 90, 3] + [8] * 30):
         log.append(a_batch(base, count=1, at_ms=time).data)
@@ -298,7 +298,7 @@ def test_a_log_without_timestamps_still_has_a_newest_batch() -> None:
     assert found is not None and bases(found) == [0]
 
 
-def test_times_are_right_after_a_cut_and_new_batches() -> None:
+def test_times_are_correct_after_a_cut_and_new_batches() -> None:
     log = a_log()
     for base, time in enumerate(range(10, 40)):
         log.append(a_batch(base, count=1, at_ms=time).data)
@@ -310,7 +310,7 @@ def test_times_are_right_after_a_cut_and_new_batches() -> None:
         assert found is not None and bases(found) == [base]
 
 
-def test_times_that_were_cut_off_are_forgotten() -> None:
+def test_times_of_cut_batches_are_forgotten() -> None:
     config = replace(TINY, segment_bytes_max=1 << 20)
     log = a_log(config=config)
     for base in range(30):
@@ -324,19 +324,19 @@ def test_times_that_were_cut_off_are_forgotten() -> None:
     assert newest is not None and bases(newest) == [4]
 
 
-def test_the_last_batch_is_kept_in_memory_as_the_disk_has_it() -> None:
+def test_the_last_batch_is_cached_in_memory_as_it_is_on_disk() -> None:
     log = a_log(batches=3)
     assert log.tail(4) == log.read(4, 1)
     assert len(log.tail(2)) == len(log.tail(5)) == len(log.tail(6)) == 0
 
 
-def test_a_last_batch_that_is_large_is_not_kept_in_memory() -> None:
+def test_a_large_last_batch_is_not_cached() -> None:
     log = a_log(config=replace(TINY, segment_bytes_max=100_000))
     log.append(a_batch(0, fill=TAIL_BYTES_MAX).data)
     assert len(log.tail(0)) == 0
 
 
-def test_what_is_cut_off_or_closed_is_not_kept_in_memory() -> None:
+def test_cut_or_closed_batches_are_not_cached() -> None:
     log = a_log(batches=3)
     log.truncate(4)
     assert len(log.tail(4)) == 0

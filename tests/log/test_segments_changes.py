@@ -1,4 +1,4 @@
-"""What is removed from segments, what is to be synced, and what happens when the disk fails."""
+"""What is removed from segments, what must be synced, and what happens when the disk fails."""
 
 import pytest
 
@@ -24,7 +24,7 @@ from tests.log.logs import (
 # --- removing -----------------------------------------------------------------------------------
 
 
-def test_truncate_cuts_the_suffix_and_appends_go_on_there() -> None:
+def test_truncate_cuts_the_suffix_and_appends_continue_there() -> None:
     for offset in range(0, 60, 2):
         log = a_log(batches=30)
         kept = contents(log)[: offset // 2]
@@ -43,7 +43,7 @@ def test_truncate_at_the_end_changes_nothing() -> None:
     assert (log.end_offset, disk.operations) == (10, before)
 
 
-def test_truncate_behind_a_hole_ends_there_and_the_log_goes_on() -> None:
+def test_truncate_behind_a_hole_ends_there_and_the_log_continues() -> None:
     disk = a_disk()
     log = a_log(disk, batches=2)
     log.append(a_batch(50).data)
@@ -68,11 +68,11 @@ def test_a_cut_that_meets_damage_changes_nothing(place: int) -> None:
     assert log.end_offset == 60 and len(log.bases) > 2
     segment, _ = log.span(log.active_base)
     disk.flip_bit(segment.path, 16, 3)
-    log.truncate(segment.base)  # where a segment begins is known without reading
+    log.truncate(segment.base)  # the start of a segment is known without reading
     assert log.end_offset == segment.base
 
 
-def test_a_batch_that_reaches_over_the_place_of_a_cut_is_damage_in_a_log_with_holes_too() -> None:
+def test_a_batch_that_spans_the_position_of_a_cut_is_damage_in_a_log_with_holes_too() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     disk.flip_bit(log.span(0)[0].path, a_batch(0).size + 26, 4)  # its last offset delta
@@ -105,7 +105,7 @@ def test_a_segment_rolled_behind_a_cut_hole_is_named_by_the_last_batch() -> None
     assert contents(recover(disk, point)) == expected
 
 
-def test_a_cut_is_handed_out_for_syncing() -> None:
+def test_a_cut_file_is_returned_for_syncing() -> None:
     log = a_log(batches=4)
     sync(log)
     log.truncate(2)
@@ -113,7 +113,7 @@ def test_a_cut_is_handed_out_for_syncing() -> None:
     assert path(0) in [file.path for file in files]
 
 
-def test_drop_before_removes_whole_segments_and_says_how_much() -> None:
+def test_drop_before_removes_whole_segments_and_returns_how_much() -> None:
     log = a_log(batches=30)
     first, second, third = list(log.each_info())[:3]
     assert log.drop_before(second.end - 1) == first.bytes
@@ -124,7 +124,7 @@ def test_drop_before_removes_whole_segments_and_says_how_much() -> None:
     assert log.drop_before(third.base) == 0
 
 
-def test_drop_before_keeps_the_active_segment_whatever_was_asked() -> None:
+def test_drop_before_always_keeps_the_active_segment() -> None:
     log = a_log(batches=30)
     active = list(log.each_info())[-1]
     log.drop_before(10_000)
@@ -132,7 +132,7 @@ def test_drop_before_keeps_the_active_segment_whatever_was_asked() -> None:
     assert contents(log)[-1] == bytes(a_batch(58).data)
 
 
-def test_reset_begins_anew_somewhere_else() -> None:
+def test_reset_starts_over_at_another_offset() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     log.reset(500)
@@ -145,12 +145,12 @@ def test_reset_begins_anew_somewhere_else() -> None:
 # --- syncing ------------------------------------------------------------------------------------
 
 
-def test_a_new_log_names_its_folder_as_dirty() -> None:
+def test_a_new_log_reports_its_folder_as_dirty() -> None:
     files, folders = a_log().take_dirty()
     assert (files, folders) == ([], [FOLDER])
 
 
-def test_dirty_is_what_was_written_since_the_last_call() -> None:
+def test_dirty_files_are_those_written_since_the_last_call() -> None:
     log = a_log(batches=1)
     log.take_dirty()
     append(log, 1)
@@ -181,7 +181,7 @@ def test_indexes_are_synced_only_now_and_then() -> None:
     assert rounds == pytest.approx(log.size_bytes / 1000, abs=3)
 
 
-def test_removed_files_are_not_handed_out_for_syncing() -> None:
+def test_removed_files_are_not_returned_for_syncing() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     log.truncate(2)
@@ -195,7 +195,7 @@ def test_removed_files_are_not_handed_out_for_syncing() -> None:
 # --- faults -------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_refuses_an_append_and_takes_it_when_there_is_room() -> None:
+def test_a_full_disk_refuses_an_append_and_accepts_it_when_there_is_room() -> None:
     disk = a_disk()
     log = a_log(disk, batches=3)
     before = contents(log)
@@ -233,7 +233,7 @@ def test_the_rest_of_a_failed_append_is_cut_off() -> None:
     assert disk.open(path(0)).size() == log.size_bytes
 
 
-def test_a_failing_disk_is_told_apart_from_a_full_one() -> None:
+def test_a_failing_disk_is_distinguished_from_a_full_one() -> None:
     disk = a_disk()
     log = a_log(disk, batches=3)
     disk.fail_next_sync()
@@ -241,7 +241,7 @@ def test_a_failing_disk_is_told_apart_from_a_full_one() -> None:
         log.close()
 
 
-def test_a_full_disk_does_not_keep_the_log_from_syncing_its_data() -> None:
+def test_a_full_disk_does_not_prevent_the_log_from_syncing_its_data() -> None:
     disk = a_disk()
     config = LogConfig(index_interval_bytes=100, index_sync_bytes=300)
     log = a_log(disk, batches=10, config=config)

@@ -1,6 +1,6 @@
-"""The power fails inside every single disk operation of a scenario, in every way it can.
+"""The power fails inside every single disk operation of a scripted run, in every possible way.
 
-Whoever owns a log writes the synced point and the start down elsewhere; here the scenario's own
+The owner of a log records the synced point and the start elsewhere; here the script's own
 variables play that part, changed in the order that the log asks for.
 """
 
@@ -27,7 +27,7 @@ RULES = CompactionRules(delete_retention_ms=0)
 
 
 class Scenario:
-    """A log's life up to the crash, and what must be true after it."""
+    """A log's run up to the crash, and what must be true after it."""
 
     def __init__(self, disk: SimDisk) -> None:
         self.disk = disk
@@ -71,7 +71,7 @@ class Scenario:
             )
             for offset in (base, base + 1)
         ]
-        # What was on its way when the power failed may be there or not.
+        # Writes in progress when the power failed may be there or not.
         self.written |= {record.offset: record for record in records}
         batch = build_batch(records, base_offset=base, term=self.terms[-1][1])
         self.log.append(batch)
@@ -115,17 +115,17 @@ class Scenario:
         )
 
     def check(self) -> None:
-        assert not self.log.found, "a crash is not taken for damage"
+        assert not self.log.found, "a crash does not count as damage"
         found = {
             record.offset: record
             for data in contents(self.log)
             for record in read_records(BatchView(data))
             if record.offset >= self.start
         }
-        assert found.items() <= self.written.items(), "nothing is there that was not written"
+        assert found.items() <= self.written.items(), "only written batches are there"
         end = self.log.end_offset
         synced_end = 0 if self.synced is None else self.synced.end_offset
-        assert end >= max(synced_end, self.start), "what was synced is there"
+        assert end >= max(synced_end, self.start), "synced batches are there"
         last: dict[bytes | None, Offset] = {}
         for offset, record in self.written.items():
             if offset < self.compacted_below:
@@ -133,7 +133,7 @@ class Scenario:
         for offset, record in self.written.items():
             is_superseded = last.get(record.key, offset) > offset
             if self.start <= offset < end and not is_superseded:
-                assert offset in found, "a log has no gaps but those that compaction made"
+                assert offset in found, "the only gaps are those of compaction"
         for record in found.values():
             batch = self.log.find_time(record.timestamp_ms)
             assert batch is not None
@@ -193,7 +193,7 @@ def test_a_crash_inside_recovery_leaves_a_log_that_recovers() -> None:
             scenario.check()
 
 
-def test_without_a_crash_the_scenario_keeps_its_own_promises() -> None:
+def test_without_a_crash_the_script_keeps_its_own_promises() -> None:
     scenario = Scenario(a_disk(0))
     scenario.run()
     scenario.check()

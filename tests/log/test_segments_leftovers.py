@@ -1,4 +1,4 @@
-"""Opening segments where a trim, a reset or a compaction was interrupted."""
+"""Opening segments after an interrupted trim, reset or compaction."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def test_a_half_removed_segment_below_the_start_is_removed_too() -> None:
     assert not any(name.startswith(f"{0:020d}") for name in names(disk))
 
 
-def test_a_point_in_a_dropped_segment_is_void() -> None:
+def test_a_synced_point_in_a_dropped_segment_is_void() -> None:
     disk = a_disk()
     log = a_log(disk, batches=2)
     point = sync(log)
@@ -71,7 +71,7 @@ def test_a_point_in_a_dropped_segment_is_void() -> None:
     assert (log.first_base, log.end_offset) == (second, 60)
 
 
-def test_a_reset_that_was_interrupted_is_completed() -> None:
+def test_an_interrupted_reset_is_completed() -> None:
     for surviving in range(1, 4):
         disk = a_disk()
         log = a_log(disk, batches=30)
@@ -109,7 +109,7 @@ def test_the_age_of_the_open_segment_survives_a_restart() -> None:
     assert [info.base for info in list(log.each_info())] == [0, 2]
 
 
-def test_without_seals_a_hole_between_segments_may_be_one_that_was_compacted_away() -> None:
+def test_without_seals_a_hole_between_segments_may_come_from_compaction() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     second = list(log.each_info())[1]
@@ -138,7 +138,7 @@ def test_the_greatest_timestamp_is_known_after_every_kind_of_stop() -> None:
             assert found is not None and bases(found) == [base]
 
 
-def test_a_damaged_log_can_be_discarded_and_begun_anew() -> None:
+def test_a_damaged_log_can_be_discarded_and_started_over() -> None:
     disk = a_disk()
     point = stopped(a_log(disk, batches=30))
     disk.create(f"{FOLDER}/manifest")

@@ -24,7 +24,7 @@ CONFIG = LogConfig(
 class SegmentsAgainstAList(RuleBasedStateMachine):
     """The oracle is the list of batches, the synced point, and the terms by offset.
 
-    It plays the part of whoever owns the log: a truncation raises the term, and the synced point
+    It plays the part of the log's owner: a truncation raises the term, and the synced point
     is lowered before it.
     """
 
@@ -92,7 +92,7 @@ class SegmentsAgainstAList(RuleBasedStateMachine):
         self.terms.append((offset, self.term))
 
     def _lower_point(self, kept: int) -> None:
-        """Move the point down to a batch that stays, as the owner of the log would on disk."""
+        """Move the point down to a batch that stays, as the log's owner would on disk."""
         offset = self.batches[kept].base_offset
         info = [info for info in list(self.log.each_info()) if info.base <= offset][-1]
         inside = [view for view in self.batches[:kept] if view.base_offset >= info.base]
@@ -105,7 +105,7 @@ class SegmentsAgainstAList(RuleBasedStateMachine):
 
     @rule(chance=st.randoms(use_true_random=False))
     def drop_before(self, chance: random.Random) -> None:
-        # Only what is synced is ever dropped, and the new start is on disk before.
+        # Only synced data is ever dropped, and the new start is on disk before.
         count = chance.randint(0, self.synced_count)
         if count:
             self.start = max(self.start, self.batches[count - 1].end_offset)
@@ -150,7 +150,7 @@ class SegmentsAgainstAList(RuleBasedStateMachine):
         self.disk.crash(policy)
         self._recover()
         found = [BatchView(data) for data in contents(self.log)]
-        # What was dropped may be back: nobody waits for that to be durable.
+        # Dropped data may be back: its removal need not be durable.
         needed = [view for view in self.batches if view.end_offset > self.start]
         seen = [view for view in found if view.end_offset > self.start]
         synced = self.batches[: self.synced_count]

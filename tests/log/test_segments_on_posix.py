@@ -1,4 +1,4 @@
-"""The same segments on the machine's own disk: one life from creation to a third start."""
+"""The same segments on the machine's own disk: one run from creation to a third start."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def opened(disk: PosixDisk, synced: SyncedPoint | None, start: int = 0) -> Segme
 
 
 @pytest.mark.requirement("LOG-1")
-def test_a_log_lives_through_rolls_cuts_trims_compaction_and_restarts(tmp_path: Path) -> None:
+def test_a_log_survives_rolls_cuts_trims_compaction_and_restarts(tmp_path: Path) -> None:
     disk = PosixDisk(tmp_path, open_files_max=4)
     log = Segments.create(disk, FOLDER, TINY, SystemClock(), 0)
     append(log, 60)
@@ -61,7 +61,7 @@ def test_a_log_lives_through_rolls_cuts_trims_compaction_and_restarts(tmp_path: 
     disk.close()
 
 
-def test_compaction_replaces_files_under_their_readers(tmp_path: Path) -> None:
+def test_compaction_replaces_files_while_they_are_read(tmp_path: Path) -> None:
     disk = PosixDisk(tmp_path)
     log = Segments.create(disk, FOLDER, TINY, SystemClock(), 0)
     for _ in range(30):

@@ -83,7 +83,7 @@ def test_unsynced_batches_may_be_gone() -> None:
     assert log.end_offset == 22
 
 
-def test_what_recovery_returns_is_durable() -> None:
+def test_recovered_batches_are_durable() -> None:
     disk = a_disk()
     log = a_log(disk, batches=3)
     point = sync(log)
@@ -103,7 +103,7 @@ def test_a_log_never_synced_is_scanned_from_its_start() -> None:
     assert contents(recover(disk, None, start=100)) == expected
 
 
-def test_a_log_whose_files_were_never_synced_begins_anew() -> None:
+def test_a_log_whose_files_were_never_synced_starts_over() -> None:
     disk = a_disk()
     a_log(disk, batches=20, start=100)
     disk.crash(DROP)
@@ -133,7 +133,7 @@ def test_any_flipped_bit_in_the_tail_cuts_it_there() -> None:
     size = a_batch(0).size
     for position in range(size):
         if 12 <= position < 16:
-            continue  # the term is looked at by another test
+            continue  # another test checks the term
         disk = a_disk()
         log = a_log(disk, batches=2)
         point = sync(log)
@@ -141,7 +141,7 @@ def test_any_flipped_bit_in_the_tail_cuts_it_there() -> None:
         append(log, 2)
         disk.flip_bit(path(0), 2 * size + position, 7)
         found = contents(recover(disk, point))
-        # A base offset lies outside the checksum: a larger one looks like a hole.
+        # The checksum does not cover the base offset: a larger one looks like a hole.
         assert found == expected or position < 8
 
 
@@ -164,7 +164,7 @@ def test_a_batch_of_another_term_ends_the_tail() -> None:
     assert log.end_offset == 6
 
 
-def test_an_offset_that_goes_back_ends_the_tail() -> None:
+def test_a_decreasing_offset_ends_the_tail() -> None:
     disk = a_disk()
     log = a_log(disk, batches=2)
     point = sync(log)
@@ -211,7 +211,7 @@ def test_a_tail_over_several_segments_is_kept() -> None:
     assert [log.find_time(info.max_timestamp_ms) for info in list(log.each_info())] == times
 
 
-def test_old_index_entries_behind_the_end_are_not_believed() -> None:
+def test_old_index_entries_beyond_the_end_are_ignored() -> None:
     disk = a_disk()
     config = replace(TINY, segment_bytes_max=1 << 20)
     log = a_log(disk, batches=6, config=config)
@@ -225,7 +225,7 @@ def test_old_index_entries_behind_the_end_are_not_believed() -> None:
     assert [log.batch_base(offset) for offset in range(10, 16)] == [10, 10, 12, 13, 14, 15]
 
 
-def test_times_of_a_lost_tail_are_forgotten_for_good() -> None:
+def test_times_of_a_lost_tail_stay_forgotten() -> None:
     disk = a_disk()
     config = replace(TINY, segment_bytes_max=1 << 20, index_sync_bytes=1 << 20)
     log = a_log(disk, config=config)
@@ -271,7 +271,7 @@ def newest(log: Segments) -> int:
     return next(iter(log.each_info())).max_timestamp_ms - START_MS
 
 
-def test_nothing_behind_a_bad_place_is_kept_even_if_it_would_fit() -> None:
+def test_nothing_after_a_bad_batch_is_kept_even_if_it_would_fit() -> None:
     disk = a_disk()
     log = a_log(disk, batches=2)
     point = sync(log)
@@ -310,19 +310,21 @@ def test_a_missing_synced_segment_is_damage() -> None:
 
 
 @pytest.mark.parametrize("has_seals", [True, False])
-def test_a_missing_earlier_segment_is_lost_and_the_log_is_not(*, has_seals: bool) -> None:
+def test_a_missing_earlier_segment_is_lost_and_the_rest_of_the_log_is_not(
+    *, has_seals: bool
+) -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     second = list(log.each_info())[1]
     point = stopped(log)
     disk.remove(path(second.base))
-    if not has_seals:  # then its index tells
+    if not has_seals:  # then its index shows the loss
         disk.remove(f"{FOLDER}/seals")
     check_lost(recover(disk, point), second)
 
 
 @pytest.mark.parametrize("has_seals", [True, False])
-def test_a_missing_first_segment_is_lost_and_the_log_is_not(*, has_seals: bool) -> None:
+def test_a_missing_first_segment_is_lost_and_the_rest_of_the_log_is_not(*, has_seals: bool) -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     first = next(log.each_info())
@@ -335,7 +337,7 @@ def test_a_missing_first_segment_is_lost_and_the_log_is_not(*, has_seals: bool) 
 
 
 def check_lost(log: Segments, lost: SegmentInfo) -> None:
-    """One segment is gone, the others and the log's end are not; also the next time."""
+    """Check that one segment is gone, but not the others nor the log's end; also the next time."""
     (damage,) = log.found
     assert (damage.path, damage.offset) == (path(lost.base), lost.base)
     assert (log.first_base, log.end_offset) == (0, 60)

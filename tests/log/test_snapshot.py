@@ -1,4 +1,4 @@
-"""Snapshots of both kinds: apart from each other, and written without waiting for the disk."""
+"""Snapshots of both kinds: separate from each other, and written without waiting for the disk."""
 
 import random
 
@@ -20,7 +20,7 @@ def a_disk(later: Later | None = None, seed: int = 1) -> SimDisk:
     return disk
 
 
-def test_the_two_kinds_do_not_see_each_other() -> None:
+def test_the_two_kinds_of_snapshot_are_separate() -> None:
     disk = a_disk()
     snapshot.write(disk, FOLDER, 5, b"producers", PRODUCERS)
     snapshot.write(disk, FOLDER, 7, b"machine", MACHINE)
@@ -31,14 +31,14 @@ def test_the_two_kinds_do_not_see_each_other() -> None:
     assert snapshot.offsets(disk, FOLDER, PRODUCERS) == [5]
 
 
-def test_a_file_of_the_other_kind_is_passed_over() -> None:
+def test_a_file_of_the_other_kind_is_skipped() -> None:
     disk = a_disk()
     snapshot.write(disk, FOLDER, 5, b"state", PRODUCERS)
     disk.rename(f"{FOLDER}/{5:020d}.snapshot", f"{FOLDER}/{5:020d}.machine")
     assert snapshot.load(disk, FOLDER, 5, MACHINE) is None
 
 
-def test_of_a_snapshot_with_a_bad_sector_no_piece_is_given() -> None:
+def test_no_piece_of_a_snapshot_with_a_bad_sector_is_served() -> None:
     disk = a_disk()
     snapshot.write(disk, FOLDER, 5, b"state", MACHINE)
     assert read_piece(disk, FOLDER, 5, MACHINE, 1, 3) == b"tat"
@@ -46,7 +46,7 @@ def test_of_a_snapshot_with_a_bad_sector_no_piece_is_given() -> None:
     assert not read_piece(disk, FOLDER, 5, MACHINE, 1, 3)
 
 
-def test_a_snapshot_begun_is_there_once_it_is_told_and_not_before() -> None:
+def test_a_snapshot_exists_once_it_is_reported_and_not_before() -> None:
     later = Later()
     disk = a_disk(later)
     told: list[OSError | None] = []
@@ -60,7 +60,7 @@ def test_a_snapshot_begun_is_there_once_it_is_told_and_not_before() -> None:
     assert snapshot.load(disk, FOLDER, 5, MACHINE) == (5, b"state")
 
 
-def test_a_snapshot_that_finds_no_room_is_refused_at_once() -> None:
+def test_a_snapshot_without_disk_space_is_refused_at_once() -> None:
     disk = a_disk()
     disk.faults = DiskFaults(full_at_bytes=3)
     with pytest.raises(DiskFull):
@@ -82,4 +82,4 @@ def test_a_crash_at_any_step_leaves_a_whole_snapshot_or_none(policy: CrashPolicy
 
 
 def _ignore(_: object) -> None:
-    """Nobody waits for it."""
+    """No request waits for it."""

@@ -1,4 +1,4 @@
-"""What counts as written under each flush policy, and what a loss of power may take under it."""
+"""What counts as written under each flush policy, and what a power loss may take under it."""
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ def kick(node: ANode) -> None:
 
 
 @pytest.mark.parametrize("policy", LAZY)
-def test_a_batch_is_stable_as_soon_as_the_driver_is_done_and_no_sync_is_asked_for(
+def test_a_batch_is_stable_as_soon_as_the_driver_is_done_and_no_sync_is_requested(
     policy: FlushPolicy,
 ) -> None:
     node = ANode()
@@ -76,7 +76,7 @@ def test_under_interval_a_sync_follows_in_time_and_only_if_there_is_something_to
 
 
 @pytest.mark.parametrize("policy", LAZY)
-def test_a_sync_follows_after_so_many_records(policy: FlushPolicy) -> None:
+def test_a_sync_follows_after_a_number_of_records(policy: FlushPolicy) -> None:
     node = ANode()
     log = a_log(policy, node)
     log.configure(TINY_STORE, policy=policy, flush_ms=FLUSH_MS, flush_records=5)
@@ -90,7 +90,7 @@ def test_a_sync_follows_after_so_many_records(policy: FlushPolicy) -> None:
 
 
 @pytest.mark.parametrize("policy", LAZY)
-def test_the_end_of_the_process_takes_nothing(policy: FlushPolicy) -> None:
+def test_a_killed_process_loses_nothing(policy: FlushPolicy) -> None:
     node = ANode()
     log = a_log(policy, node)
     append(log, 20)
@@ -100,7 +100,7 @@ def test_the_end_of_the_process_takes_nothing(policy: FlushPolicy) -> None:
     node.open()
     log = node.store.open_log(GROUP)
     assert everything(log) == wanted
-    assert log.durable == log.end, "and what is found again is durable"
+    assert log.durable == log.end, "and recovered data is durable"
 
 
 @pytest.mark.parametrize("policy", LAZY)
@@ -117,7 +117,7 @@ def test_a_clean_stop_syncs_everything(policy: FlushPolicy) -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_closed_segments_are_synced_so_that_recovery_reads_the_last_one_only() -> None:
+def test_closed_segments_are_synced_so_that_recovery_reads_only_the_last_one() -> None:
     node = ANode()
     log = a_log(FlushPolicy.OS, node)
     while len(list(log.segments.each_info())) < 4:
@@ -175,12 +175,12 @@ def test_a_return_to_always_syncs_everything_before_anything_more_is_stable() ->
     append(log, 1)
     set_policy(log, FlushPolicy.ALWAYS)
     kick(node)
-    assert (log.stable, log.durable) == (4, 1), "the last one was not reported any more"
+    assert (log.stable, log.durable) == (4, 1), "the last one was not reported again"
     node.end_round()
     assert log.stable == log.durable == 5
 
 
-def test_what_was_written_under_os_is_synced_in_time_once_interval_is_set() -> None:
+def test_records_written_under_os_are_synced_in_time_once_interval_is_set() -> None:
     node = ANode()
     log = a_log(FlushPolicy.OS, node)
     append(log, 2)
@@ -193,7 +193,7 @@ def test_what_was_written_under_os_is_synced_in_time_once_interval_is_set() -> N
     assert log.durable == 3
 
 
-def test_a_policy_that_asks_for_less_acts_as_soon_as_the_journal_says_so() -> None:
+def test_a_weaker_policy_takes_effect_as_soon_as_the_journal_records_it() -> None:
     node = ANode()
     log = a_log(FlushPolicy.ALWAYS, node)
     append(log, 3)
@@ -207,7 +207,7 @@ def test_a_policy_that_asks_for_less_acts_as_soon_as_the_journal_says_so() -> No
     assert log.stable == log.end > log.durable
 
 
-def test_back_under_always_the_journal_says_that_nothing_can_be_lost() -> None:
+def test_back_under_always_the_journal_records_that_nothing_can_be_lost() -> None:
     node = ANode()
     log = a_log(FlushPolicy.OS, node)
     append(log, 3)
@@ -219,7 +219,7 @@ def test_back_under_always_the_journal_says_that_nothing_can_be_lost() -> None:
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_trim_is_durable_only_behind_what_it_keeps() -> None:
+def test_a_trim_is_durable_only_after_what_it_keeps() -> None:
     node = ANode()
     log = a_log(FlushPolicy.OS, node)
     append(log, 1, count=3)
@@ -251,7 +251,7 @@ def test_a_full_disk_is_waited_out_under_every_policy() -> None:
         assert (log.is_full, log.stable) == (False, 2)
 
 
-def test_a_snapshot_of_producers_does_not_outlive_the_records_it_was_taken_behind() -> None:
+def test_a_producer_snapshot_does_not_outlive_its_records() -> None:
     node = ANode()
     log = a_log(FlushPolicy.OS, node)
     append(log, 4)
@@ -264,7 +264,7 @@ def test_a_snapshot_of_producers_does_not_outlive_the_records_it_was_taken_behin
     assert snapshot_offsets(node.disk, GROUP) == [0]
 
 
-def test_a_cut_takes_the_snapshots_behind_it() -> None:
+def test_a_cut_removes_the_later_snapshots() -> None:
     node = ANode()
     log = a_log(FlushPolicy.ALWAYS, node)
     append(log, 4)
@@ -292,7 +292,7 @@ STEPS = st.lists(
 
 @pytest.mark.requirement("LOG-4")
 @given(STEPS, st.integers(0, 1000), st.sampled_from([*CrashPolicy]))
-def test_a_loss_of_power_takes_a_suffix_and_nothing_durable_whatever_was_set(
+def test_a_power_loss_takes_only_a_suffix_and_nothing_durable_under_any_policy(
     steps: list[tuple[str, int]], seed: int, policy: CrashPolicy
 ) -> None:
     node = ANode(seed)

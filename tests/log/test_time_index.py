@@ -9,7 +9,7 @@ BYTES = bytes.fromhex(
 FIRST = 1_700_000_000_000
 
 
-def test_the_bytes_are_as_documented() -> None:
+def test_the_index_has_the_documented_format() -> None:
     index = TimeIndex()
     for timestamp_ms, relative in ((FIRST, 0), (FIRST + 1, 4), (FIRST + 256, 9)):
         index.add(timestamp_ms, relative)
@@ -25,7 +25,7 @@ def test_the_ceiling_is_the_first_entry_not_earlier() -> None:
     assert {time: index.ceiling(time) for time in ceilings} == ceilings
 
 
-def test_entries_that_do_not_rise_end_the_index() -> None:
+def test_a_decreasing_entry_ends_the_index() -> None:
     for bad in (
         "0000000000000000 00000000",
         "0000018bcfe56801 00000005",
@@ -35,10 +35,10 @@ def test_entries_that_do_not_rise_end_the_index() -> None:
         assert len(TimeIndex.decode(BYTES[:24] + bytes.fromhex(bad) + BYTES[24:])) == 2
 
 
-def test_a_part_of_an_entry_is_ignored() -> None:
+def test_a_partial_entry_is_ignored() -> None:
     for length in range(len(BYTES)):
         assert len(TimeIndex.decode(BYTES[:length])) == length // 12
 
 
-def test_an_empty_index_knows_no_time() -> None:
+def test_an_empty_index_finds_no_time() -> None:
     assert TimeIndex().last_timestamp == NO_TIMESTAMP

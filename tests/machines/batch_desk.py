@@ -24,7 +24,7 @@ class BatchDesk(Desk):
     """A desk with one sink."""
 
     def register(self) -> int:
-        """Let a new driver come; returns its epoch."""
+        """Register a new driver; returns its epoch."""
         command = RegisterDriver(query=QUERY, sink=SINK)
         answer = self.asked(lambda to: self.machine.register(command, to, self.now))
         assert isinstance(answer, DriverRegistered)
@@ -49,7 +49,7 @@ class BatchDesk(Desk):
     def decide(
         self, batch: int, driver: int, producers: dict[str, Producer]
     ) -> BatchDecided | None:
-        """Let a driver decide; None while partitions do not know yet."""
+        """Let a driver decide; None while partitions wait for markers."""
         command = DecideBatch(
             query=QUERY, sink=SINK, batch=batch, driver_epoch=driver, producers=producers
         )
@@ -58,7 +58,7 @@ class BatchDesk(Desk):
         return answer
 
     def commit(self, batch: int, driver: int, producers: dict[str, Producer]) -> BatchDecided:
-        """Let a driver decide, and have all partitions told."""
+        """Let a driver decide, and write all markers."""
         answer = self.decide(batch, driver, producers)
         if answer is None:
             self.complete()
@@ -67,7 +67,7 @@ class BatchDesk(Desk):
         return answer
 
     def decision(self, batch: int) -> tuple[str, ...] | None:
-        """Return what is decided of a batch."""
+        """Return the decision of a batch."""
         command = DescribeBatch(query=QUERY, sink=SINK, batch=batch)
         answer = self.asked(lambda to: self.machine.describe_batch(command, to))
         assert isinstance(answer, BatchDescribed)

@@ -1,4 +1,4 @@
-"""A desk for groups whose coordinator assigns, and readers that do what real ones do."""
+"""A desk for groups whose coordinator assigns, and readers that behave like real ones."""
 
 from dataclasses import dataclass, field
 
@@ -37,16 +37,16 @@ class Reader:
     owned: frozenset[TopicPartition] = frozenset()
     """What it does read."""
     said: frozenset[TopicPartition] = frozenset()
-    """What it last said that it reads."""
+    """What it last reported to read."""
     must_say_all: bool = True
     refused: GroupError | None = field(default=None)
 
     def obey(self) -> None:
-        """Stop reading what it may not read, and begin with what it may."""
+        """Stop reading revoked partitions, and start with assigned ones."""
         self.owned = self.told
 
     def forget(self) -> None:
-        """Give up everything, and begin again."""
+        """Drop all state, and start over."""
         self.epoch, self.told, self.owned = JOINING, frozenset(), frozenset()
         self.must_say_all = True
 
@@ -71,7 +71,7 @@ class ConsumerDesk(Desk):
         return TopicsKnown(mark=self.topics, topics=self.topics)
 
     def make_topic(self, name: str, partitions: int) -> None:
-        """Make a topic, or give it more partitions."""
+        """Create a topic, or give it more partitions."""
         old = self.topics.get(name)
         self._ids += old is None
         topic_id = self._ids.to_bytes(16, "big") if old is None else old.topic_id
@@ -86,7 +86,7 @@ class ConsumerDesk(Desk):
         return frozenset((topic.topic_id, i) for topic in topics for i in range(topic.partitions))
 
     def send(self, reader: Reader, epoch: int | None = None, *, is_lost: bool = False) -> Answer:
-        """Let a reader be heard from; if it is lost, it does not get the answer."""
+        """Let a reader send a heartbeat; if `is_lost`, it does not get the answer."""
         says_all = reader.must_say_all
         beat = ConsumerHeartbeat(
             group=GROUP,
@@ -113,7 +113,7 @@ class ConsumerDesk(Desk):
         reader.forget()
 
     def settle(self, *readers: Reader, rounds: int = 6) -> None:
-        """Let readers go on until nothing is left to do."""
+        """Let readers run until nothing is left to do."""
         for _ in range(rounds):
             for reader in readers:
                 self.send(reader)

@@ -43,7 +43,7 @@ EAGER = GroupConfig(initial_rebalance_delay_ms=0)
 
 
 def subscription(*topics: str, rest: bytes = b"\0\0\0\0") -> bytes:
-    """What a consumer says of itself."""
+    """A consumer's subscription as it sends it."""
     out = struct.pack(">hi", 1, len(topics))
     for topic in topics:
         out += struct.pack(">h", len(topic)) + topic.encode()
@@ -81,7 +81,7 @@ class Waiting:
 
 
 class Desk:
-    """One machine, its time, and all that it wrote."""
+    """One machine, its time, and everything that it wrote."""
 
     def __init__(self, config: GroupConfig = EAGER) -> None:
         self.config = config
@@ -105,7 +105,7 @@ class Desk:
         return self.group.state
 
     def restart(self) -> None:
-        """Forget all that is soft, and replay what was written."""
+        """Forget all state that is not in records, and replay the records."""
         self.machine = Groups(self.config)
         for record in self.written:
             self.machine.apply(record)
@@ -133,10 +133,10 @@ class Desk:
         return waiting
 
     def topics_known(self) -> TopicsKnown:
-        """What the broker knows of topics: of no use to classic groups."""
+        """What the broker knows about topics: classic groups do not use it."""
         return TopicsKnown(mark=None, topics={})
 
-    # ── what members ask ─────────────────────────────────────────────────────────────────────
+    # ── requests of members ──────────────────────────────────────────────────────────────────
 
     def join(
         self,
@@ -169,7 +169,7 @@ class Desk:
         return self.ask(lambda g, to, now: g.join(command, to, now))
 
     def enter(self, *protocols: Protocol, instance: str | None = None) -> Waiting:
-        """Join for the first time without asking for an id first."""
+        """Join for the first time without first asking for an id."""
         return self.join("", *protocols, instance=instance, knows_member_ids=False)
 
     def sync(
@@ -243,11 +243,11 @@ class Desk:
     # ── shorthands ───────────────────────────────────────────────────────────────────────────
 
     def stable(self, count: int = 1, *, instances: bool = False) -> list[str]:
-        """Make a stable group of so many members; return their ids, the leader first."""
+        """Make a stable group of this many members; return their ids, the leader first."""
         names = [f"i{number}" if instances else None for number in range(count)]
         waits = [self.enter(instance=name) for name in names]
         if count > 1:
-            # All but the last came one by one, each into a rebalance of its own.
+            # All but the last came one by one, each into a separate rebalance.
             first = waits[0].joined.member_id
             again = self.join(first, instance=names[0])
             self.pass_ms(0)

@@ -1,4 +1,4 @@
-"""Consumers that speak the classic protocol, and do what real ones do, at a desk."""
+"""Consumers at a desk that use the classic protocol and behave like real ones."""
 
 import struct
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class OldReader:
     owned: Named = frozenset()
     waits: Waiting | None = None
     is_member: bool = False
-    """Whether it has nothing to do but to be heard from."""
+    """Whether it has nothing to do but to send heartbeats."""
 
     @property
     def protocol(self) -> Protocol:
@@ -42,13 +42,13 @@ class OldReader:
         return Protocol(name, metadata(self.topics, self.owned))
 
     def forget(self) -> None:
-        """Give up everything, and begin again."""
+        """Drop all state, and start over."""
         self.member_id, self.generation, self.owned = "", -1, frozenset()
         self.waits, self.is_member = None, False
 
 
 def metadata(topics: tuple[str, ...], owned: Named) -> bytes:
-    """What a consumer says of itself, in version 1."""
+    """A consumer's subscription, in version 1."""
     parts = [struct.pack(">hi", 1, len(topics))]
     parts += [struct.pack(">h", len(topic)) + topic.encode() for topic in topics]
     of_topics = {topic: [i for t, i in sorted(owned) if t == topic] for topic in topics}
@@ -60,7 +60,7 @@ class MixedDesk(ConsumerDesk):
     """One machine with readers of both kinds."""
 
     def go_on(self, reader: OldReader) -> None:
-        """Let a classic reader do what is to be done next."""
+        """Let a classic reader take its next step."""
         if reader.waits is not None:
             answer, reader.waits = reader.waits.answer, reader.waits
             if answer is not None:
@@ -92,7 +92,7 @@ class MixedDesk(ConsumerDesk):
                 assert may_read is not None
                 has_lost = bool(reader.owned - may_read)
                 reader.owned = may_read
-                reader.is_member = not has_lost  # one who has let go joins again
+                reader.is_member = not has_lost  # a reader that has revoked partitions joins again
             case GroupError():
                 self._refused(reader, answer)
 
@@ -107,7 +107,7 @@ class MixedDesk(ConsumerDesk):
                 reader.forget()
 
     def _assigned(self, answer: Joined, is_cooperative: bool) -> tuple[tuple[str, bytes], ...]:
-        """Share the partitions as a leader does; a cooperative one waits until they are let go."""
+        """Share the partitions like a leader; a cooperative one waits until they are revoked."""
         said = {name: subscription_of(data) for name, _, data in answer.members}
         places = [
             (name, index)
@@ -126,13 +126,13 @@ class MixedDesk(ConsumerDesk):
         return tuple((name, encode_assignment(parts)) for name, parts in given.items())
 
     def depart(self, reader: OldReader) -> None:
-        """Leave the group as a closing consumer does."""
+        """Leave the group like a closing consumer."""
         if reader.member_id:
             self.leave(Identity(member_id=reader.member_id, instance_id=reader.instance))
         reader.forget()
 
     def run(self, *old: OldReader, seconds: int = 8) -> None:
-        """Let classic readers go on for a while."""
+        """Let classic readers run for a while."""
         for _ in range(seconds * 2):
             for reader in old:
                 for _ in range(3):  # answers follow at once

@@ -1,4 +1,4 @@
-"""Plays a model against a machine with a planted bug, which it must notice."""
+"""Runs a model against a machine with a planted bug, which it must notice."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings

@@ -1,4 +1,4 @@
-"""Assignors give each partition to one who wants it, evenly, and move none without need."""
+"""Assignors give each partition to a subscriber, evenly, and move none without need."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ counts = st.lists(st.integers(0, 7), min_size=4, max_size=4)
 
 
 @given(first=wanted, second=wanted, sizes=counts, name=st.sampled_from(sorted(ASSIGNORS)))
-def test_each_partition_goes_to_one_who_wants_it(
+def test_each_partition_goes_to_a_subscriber(
     first: list[set[int]], second: list[set[int]], sizes: list[int], name: str
 ) -> None:
     topics = dict(zip(TOPICS, sizes, strict=True))
@@ -68,19 +68,19 @@ def test_uniform_is_even_and_moves_no_more_than_it_must(
     assert kept == most
 
 
-def test_uniform_is_even_among_members_that_want_different_topics() -> None:
+def test_uniform_is_even_among_members_with_different_topics() -> None:
     topics = {TOPICS[0]: 6, TOPICS[1]: 6}
     shares = assign_uniform([member("a", 0), member("b", 0, 1), member("c", 1)], topics)
     assert sorted(map(len, shares.values())) == [4, 4, 4]
 
 
-def test_range_gives_the_same_numbers_of_each_topic_to_the_same_member() -> None:
+def test_range_gives_the_same_partition_numbers_of_each_topic_to_the_same_member() -> None:
     shares = assign_range([member("b", 0, 1), member("a", 0, 1)], {TOPICS[0]: 3, TOPICS[1]: 3})
     assert shares["a"] == {(topic, index) for topic in TOPICS[:2] for index in (0, 1)}
     assert shares["b"] == {(topic, 2) for topic in TOPICS[:2]}
 
 
-def test_the_assignor_is_the_one_that_most_wish_for() -> None:
+def test_the_assignor_with_the_most_votes_is_used() -> None:
     assert chosen_assignor(["", ""]) == "uniform"
     assert chosen_assignor(["", "range"]) == "range"
     assert chosen_assignor(["uniform", "range"]) == "uniform"

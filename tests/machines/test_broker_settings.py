@@ -1,4 +1,4 @@
-"""What is set for brokers is kept by the catalog: who wins, what is refused, what lasts."""
+"""Broker settings in the catalog: which one wins, which are refused, which last."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def a_catalog(level: int = 4) -> Catalog:
     return catalog
 
 
-def test_what_is_set_for_a_broker_wins_over_what_is_set_for_all() -> None:
+def test_a_brokers_own_setting_overrides_the_cluster_wide_one() -> None:
     catalog = a_catalog()
     apply(catalog, set_broker_settings(catalog, ALL_BROKERS, {SIZE: "5", DELAY: "7"}))
     apply(catalog, set_broker_settings(catalog, 1, {SIZE: "9"}))
@@ -45,13 +45,13 @@ def test_what_is_set_for_a_broker_wins_over_what_is_set_for_all() -> None:
     assert catalog.broker_settings == {}
 
 
-def test_to_set_what_is_set_writes_nothing() -> None:
+def test_setting_the_current_value_writes_nothing() -> None:
     catalog = a_catalog()
     apply(catalog, set_broker_settings(catalog, 1, {SIZE: "5"}))
     assert set_broker_settings(catalog, 1, {SIZE: "5"}) == []
 
 
-def test_a_catalog_that_is_rebuilt_from_its_records_knows_all_settings() -> None:
+def test_a_catalog_rebuilt_from_its_records_knows_all_settings() -> None:
     catalog = a_catalog()
     apply(catalog, set_broker_settings(catalog, ALL_BROKERS, {DELAY: "7"}))
     apply(catalog, set_broker_settings(catalog, 2, {SIZE: "9"}))
@@ -60,7 +60,7 @@ def test_a_catalog_that_is_rebuilt_from_its_records_knows_all_settings() -> None
     assert again.broker_settings == {ALL_BROKERS: {DELAY: "7"}, 2: {SIZE: "9"}}
 
 
-def test_who_has_seen_other_settings_changes_nothing() -> None:
+def test_a_change_based_on_outdated_settings_is_refused() -> None:
     catalog = a_catalog()
     apply(catalog, set_broker_settings(catalog, 1, {SIZE: "5"}))
     with pytest.raises(SettingsChanged):
@@ -78,12 +78,12 @@ def test_an_unknown_broker_and_an_unknown_setting_are_refused() -> None:
         set_broker_settings(catalog, 1, {SIZE: "few"})
 
 
-def test_nothing_is_written_that_an_older_broker_could_not_read() -> None:
+def test_settings_that_an_older_broker_could_not_read_are_not_written() -> None:
     with pytest.raises(InvalidSetting, match=r"catalog.version is 3 and must be 4"):
         set_broker_settings(a_catalog(level=3), ALL_BROKERS, {SIZE: "5"})
 
 
-def test_the_settings_of_a_removed_broker_are_forgotten_with_it() -> None:
+def test_the_settings_of_a_removed_broker_are_removed_with_it() -> None:
     catalog = a_catalog()
     apply(catalog, set_broker_settings(catalog, 2, {SIZE: "5"}))
     apply(catalog, remove_broker(catalog, 2, voters=(1,)))

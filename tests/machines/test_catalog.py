@@ -1,4 +1,4 @@
-"""The catalog decides without changing itself, and changes only by what was decided."""
+"""The catalog decides without changing itself, and changes only by applying decisions."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def with_orders(partitions: int = 3) -> Catalog:
 
 
 @pytest.mark.requirement("LOG-3")
-def test_a_topic_is_there_once_its_record_was_applied_and_not_before() -> None:
+def test_a_topic_exists_once_its_record_was_applied_and_not_before() -> None:
     catalog = Catalog()
     records = catalog.create_topic("orders", 3, TOPIC_ID, {"retention.ms": "1000"})
     assert catalog.topics == {}
@@ -55,7 +55,7 @@ def test_names_are_unique() -> None:
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "../x", "a/b", "a\0b", "a b", "ä", "x" * (NAME_CHARS_MAX + 1)]
 )
-def test_names_that_no_path_should_see_are_refused(name: str) -> None:
+def test_names_that_are_unsafe_as_paths_are_refused(name: str) -> None:
     with pytest.raises(InvalidTopic):
         Catalog().create_topic(name, 1, TOPIC_ID, {})
 
@@ -93,12 +93,12 @@ def test_the_settings_of_all_topics_together_have_a_limit() -> None:
 
 
 @pytest.mark.parametrize("count", [-1, 0, PARTITIONS_MAX + 1])
-def test_a_number_of_partitions_that_makes_no_sense_is_refused(count: int) -> None:
+def test_an_invalid_number_of_partitions_is_refused(count: int) -> None:
     with pytest.raises(InvalidTopic):
         Catalog().create_topic("orders", count, TOPIC_ID, {})
 
 
-def test_a_setting_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_setting_is_refused() -> None:
     with pytest.raises(InvalidSetting):
         Catalog().create_topic("orders", 1, TOPIC_ID, {"colour": "blue"})
     with pytest.raises(InvalidSetting):
@@ -112,7 +112,7 @@ def test_settings_are_replaced_as_a_whole() -> None:
     assert catalog.topics["orders"].settings == {"segment.ms": "7"}
 
 
-def test_partitions_can_be_added_and_never_taken_away() -> None:
+def test_partitions_can_be_added_and_never_removed() -> None:
     catalog = with_orders(3)
     apply(catalog, catalog.add_partitions("orders", 5))
     assert catalog.topics["orders"].partitions == 5
@@ -129,11 +129,11 @@ def test_a_deleted_topic_is_gone_and_its_name_is_free() -> None:
     with pytest.raises(UnknownTopic):
         catalog.topic("orders")
     apply(catalog, catalog.create_topic("orders", 1, OTHER_ID, {}))
-    apply(catalog, deletion)  # a tombstone that compaction left behind its topic
+    apply(catalog, deletion)  # a tombstone that compaction left after its topic
     assert catalog.topic("orders").topic_id == OTHER_ID
 
 
-def test_an_id_is_buried_by_its_tombstone_and_by_nothing_else() -> None:
+def test_an_id_is_buried_only_by_its_tombstone() -> None:
     catalog = with_orders()
     assert catalog.buried == set()
     apply(catalog, catalog.delete_topic("orders"))
@@ -150,7 +150,7 @@ def test_names_that_differ_only_in_dots_and_underscores_are_refused() -> None:
     catalog.create_topic("a-b-c", 1, OTHER_ID, {})
 
 
-def test_internal_topics_are_not_for_clients_to_delete_or_to_change() -> None:
+def test_clients_cannot_delete_or_change_internal_topics() -> None:
     catalog = Catalog()
     apply(catalog, catalog.create_topic("__consumer_offsets", 4, TOPIC_ID, {}))
     with pytest.raises(InvalidTopic):
@@ -159,7 +159,7 @@ def test_internal_topics_are_not_for_clients_to_delete_or_to_change() -> None:
         catalog.add_partitions("__consumer_offsets", 8)
 
 
-def test_no_producer_id_is_given_twice() -> None:
+def test_no_producer_id_is_assigned_twice() -> None:
     catalog = Catalog()
     apply(catalog, catalog.give_producer_ids(1000))
     assert catalog.next_producer_id == 1000
@@ -167,7 +167,7 @@ def test_no_producer_id_is_given_twice() -> None:
     assert catalog.next_producer_id == 2000
 
 
-def test_its_records_rebuild_it() -> None:
+def test_a_catalog_can_be_rebuilt_from_its_records() -> None:
     catalog = with_orders()
     apply(catalog, catalog.name_cluster("abc"))
     apply(catalog, catalog.give_producer_ids(10))
@@ -178,14 +178,14 @@ def test_its_records_rebuild_it() -> None:
     assert (again.cluster_id, again.next_producer_id) == ("abc", 10)
 
 
-def test_a_record_is_written_as_its_page_says() -> None:
+def test_a_record_has_the_documented_format() -> None:
     (record,) = Catalog().create_topic("a", 1, TOPIC_ID, {})
     assert record.key == b"topic/" + TOPIC_ID
     end = bytes.fromhex("91910180800090")
     assert record.value == bytes.fromhex("9804a161c410") + TOPIC_ID + end
 
 
-def test_a_record_of_a_later_version_is_not_passed_over() -> None:
+def test_a_record_of_a_later_version_is_not_skipped() -> None:
     with pytest.raises(NewerFormat):
         Catalog().apply(MachineRecord(b"cluster", bytes.fromhex("926301")))
     with pytest.raises(NewerFormat):
@@ -199,7 +199,7 @@ def test_a_topic_of_the_first_format_is_on_the_first_broker() -> None:
     assert catalog.topics["a"].replicas == ((1,), (1,))
 
 
-def test_a_topic_has_brokers_for_each_partition_and_new_ones_for_those_added() -> None:
+def test_each_partition_has_brokers_including_added_ones() -> None:
     catalog = Catalog()
     apply(catalog, catalog.create_topic("a", 2, TOPIC_ID, {}, [(1, 2), (2, 3)]))
     apply(catalog, catalog.add_partitions("a", 3, [(3, 1)]))
@@ -220,7 +220,7 @@ def a_broker(directory: bytes = b"d" * 16, incarnation: int = 1) -> Registration
     )
 
 
-def test_a_broker_is_known_as_it_last_told_of_itself() -> None:
+def test_a_brokers_latest_registration_counts() -> None:
     catalog = Catalog()
     apply(catalog, catalog.register(a_broker()))
     apply(catalog, catalog.register(a_broker(incarnation=2)))
@@ -230,14 +230,14 @@ def test_a_broker_is_known_as_it_last_told_of_itself() -> None:
     assert again.brokers == catalog.brokers
 
 
-def test_a_broker_that_comes_with_another_disk_is_not_taken_for_the_old_one() -> None:
+def test_a_broker_with_another_disk_is_not_accepted_as_the_old_one() -> None:
     catalog = Catalog()
     apply(catalog, catalog.register(a_broker()))
     with pytest.raises(InvalidAssignment):
         catalog.register(a_broker(directory=b"e" * 16))
 
 
-def test_what_is_still_to_be_removed_is_remembered() -> None:
+def test_folders_still_to_be_removed_are_remembered() -> None:
     catalog = with_orders()
     apply(catalog, catalog.delete_topic("orders"))
     again = Catalog()
@@ -245,7 +245,7 @@ def test_what_is_still_to_be_removed_is_remembered() -> None:
     assert again.buried == {TOPIC_ID}
 
 
-def test_changed_topics_are_told_once_in_the_order_of_their_changes() -> None:
+def test_changed_topics_are_reported_once_in_the_order_of_their_changes() -> None:
     catalog = with_orders()
     assert catalog.take_changed() == [TOPIC_ID]
     apply(catalog, catalog.delete_topic("orders"))

@@ -1,4 +1,4 @@
-"""Commands to the catalog travel as bytes, and refusals arrive as the errors that they were."""
+"""Commands to the catalog travel as bytes, and refusals arrive as the original errors."""
 
 import msgspec
 import pytest
@@ -43,13 +43,13 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_arrives_as_it_was_sent(command: CatalogCommand) -> None:
+def test_a_command_round_trips(command: CatalogCommand) -> None:
     data = msgspec.msgpack.encode(command)
     assert msgspec.msgpack.Decoder(CatalogCommand).decode(data) == command
 
 
 @pytest.mark.parametrize("reply", [Carried(end=3), Refused(error="X", text="y"), Unknown()])
-def test_a_reply_arrives_as_it_was_sent(reply: Reply) -> None:
+def test_a_reply_round_trips(reply: Reply) -> None:
     data = msgspec.msgpack.encode(reply)
     assert msgspec.msgpack.Decoder(Reply).decode(data) == reply
 
@@ -66,12 +66,12 @@ def test_a_reply_arrives_as_it_was_sent(reply: Reply) -> None:
         catalog_errors.BrokerInUse("holds something"),
     ],
 )
-def test_a_refusal_is_the_error_that_it_was(error: errors.KafkaesqueError) -> None:
+def test_a_refusal_arrives_as_the_original_error(error: errors.KafkaesqueError) -> None:
     again = to_error(to_refusal(error))
     assert type(again) is type(error)
 
 
-def test_a_refusal_by_a_later_version_is_an_error_with_the_same_sentence() -> None:
+def test_a_refusal_of_a_later_version_is_an_error_with_the_same_message() -> None:
     again = to_error(Refused(error="SomethingNew", text="it is forbidden on sundays"))
     assert isinstance(again, errors.BrokerError)
     assert str(again) == "it is forbidden on sundays"

@@ -88,12 +88,12 @@ def nodes_of(replicas: Sequence[Replicas]) -> set[NodeId]:
     return {node for nodes in replicas for node in nodes}
 
 
-def test_a_broker_alone_holds_everything() -> None:
+def test_a_single_broker_hosts_everything() -> None:
     assert Desk(brokers=0).create(partitions=2) == ((1,), (1,))
 
 
 @pytest.mark.parametrize(("brokers", "copies"), [(2, 2), (5, REPLICATION)])
-def test_there_are_three_copies_if_there_are_as_many_brokers(brokers: int, copies: int) -> None:
+def test_topics_get_three_replicas_if_there_are_enough_brokers(brokers: int, copies: int) -> None:
     assert {len(nodes) for nodes in Desk(brokers).create()} == {copies}
 
 
@@ -144,7 +144,7 @@ def test_a_voter_on_the_catalog_is_not_removed() -> None:
     assert desk.machine.catalog.removed == {3}
 
 
-def test_a_cluster_begins_at_the_highest_levels_of_its_first_broker() -> None:
+def test_a_cluster_starts_at_the_highest_levels_of_its_first_broker() -> None:
     desk = Desk(brokers=0)
     desk.ask(NameCluster(cluster_id="kitchen", levels=supported()))
     assert desk.machine.catalog.cluster_id == "kitchen"

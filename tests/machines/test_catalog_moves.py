@@ -1,4 +1,4 @@
-"""Moves of partitions as the catalog sees them, and brokers that are to go."""
+"""Moves of partitions in the catalog, and brokers to be drained and removed."""
 
 from collections.abc import Sequence
 
@@ -62,7 +62,7 @@ def finish(catalog: Catalog, nodes: Sequence[NodeId], number: int) -> Topic:
     return catalog.topic("orders")
 
 
-def test_a_partition_that_is_moved_is_held_by_the_old_and_the_new_brokers() -> None:
+def test_a_moving_partition_is_on_the_old_and_the_new_brokers() -> None:
     topic = move(a_cluster(), [4, 5, 1])
     assert topic.targets == {0: (4, 5, 1)}
     assert topic.replicas[0] == (1, 2, 3)
@@ -71,7 +71,7 @@ def test_a_partition_that_is_moved_is_held_by_the_old_and_the_new_brokers() -> N
     assert (topic.preferred(0), topic.preferred(1)) == (4, 2)
 
 
-def test_a_finished_move_leaves_the_partition_with_its_new_brokers_alone() -> None:
+def test_after_a_move_the_partition_is_only_on_its_new_brokers() -> None:
     catalog = a_cluster()
     move(catalog, [4, 5, 1])
     topic = finish(catalog, [4, 5, 1], 1)
@@ -81,7 +81,7 @@ def test_a_finished_move_leaves_the_partition_with_its_new_brokers_alone() -> No
     assert topic.holders(0) == (4, 5, 1)
 
 
-def test_only_those_that_first_had_a_partition_know_its_voters_from_the_catalog() -> None:
+def test_only_a_partitions_first_replicas_know_its_voters_from_the_catalog() -> None:
     catalog = a_cluster()
     topic = move(catalog, [1, 2, 4])
     assert topic.is_birthplace(0, 3)
@@ -91,7 +91,7 @@ def test_only_those_that_first_had_a_partition_know_its_voters_from_the_catalog(
     assert topic.is_birthplace(1, 1)
 
 
-def test_a_move_that_is_called_off_leads_back_and_its_targets_stay_until_it_is_over() -> None:
+def test_a_cancelled_move_leads_back_and_its_targets_stay_until_it_is_done() -> None:
     catalog = a_cluster()
     move(catalog, [4, 5, 1])
     topic = move(catalog, [])
@@ -99,10 +99,10 @@ def test_a_move_that_is_called_off_leads_back_and_its_targets_stay_until_it_is_o
     assert topic.holders(0) == (1, 2, 3, 4, 5)
     topic = finish(catalog, [1, 2, 3], 2)
     assert topic.holders(0) == (1, 2, 3)
-    assert topic.moved == frozenset(), "it is where it was born"
+    assert topic.moved == frozenset(), "its birthplace"
 
 
-def test_a_move_elsewhere_keeps_all_who_may_vote_by_now() -> None:
+def test_a_move_elsewhere_keeps_all_replicas_that_may_vote_by_now() -> None:
     catalog = a_cluster()
     move(catalog, [4, 5])
     topic = move(catalog, [5, 6])
@@ -120,14 +120,14 @@ def test_a_late_report_of_an_earlier_move_to_the_same_place_is_refused() -> None
     assert finish(catalog, [4, 5, 1], 3).targets == {}
 
 
-def test_a_report_of_other_brokers_than_the_move_wants_is_refused() -> None:
+def test_a_report_with_the_wrong_brokers_is_refused() -> None:
     catalog = a_cluster()
     move(catalog, [4, 5, 1])
     with pytest.raises(NoMove):
         finish(catalog, [4, 5], 1)
 
 
-def test_to_ask_for_the_same_again_changes_nothing() -> None:
+def test_repeating_a_request_changes_nothing() -> None:
     catalog = a_cluster()
     assert begin_moves(catalog, [(TOPIC_ID, 0, [1, 2, 3])]) == []
     move(catalog, [4, 5, 1])
@@ -154,14 +154,14 @@ def test_several_partitions_are_moved_by_one_record() -> None:
         ([(TOPIC_ID, 0, [])], NoMove),
     ],
 )
-def test_moves_that_cannot_be_are_refused(
+def test_impossible_moves_are_refused(
     moves: list[tuple[bytes, int, list[NodeId]]], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         begin_moves(a_cluster(), moves)
 
 
-def test_nothing_is_moved_to_a_broker_that_is_drained_or_was_only_admitted() -> None:
+def test_nothing_is_moved_to_a_broker_that_is_draining_or_was_only_admitted() -> None:
     catalog = a_cluster()
     apply(catalog, drain_broker(catalog, 4, is_draining=True))
     with pytest.raises(InvalidAssignment, match="being drained"):
@@ -179,7 +179,7 @@ def test_a_drained_broker_may_keep_a_partition_while_its_other_replicas_move() -
     assert move(catalog, [1, 2, 4]).targets == {0: (1, 2, 4)}
 
 
-def test_a_draining_broker_that_starts_anew_is_still_draining() -> None:
+def test_a_draining_broker_that_restarts_is_still_draining() -> None:
     catalog = a_cluster()
     apply(catalog, drain_broker(catalog, 4, is_draining=True))
     apply(catalog, catalog.register(a_broker(4)))
@@ -187,7 +187,7 @@ def test_a_draining_broker_that_starts_anew_is_still_draining() -> None:
     assert drain_broker(catalog, 4, is_draining=True) == []
 
 
-def test_only_a_broker_that_holds_nothing_and_votes_on_nothing_is_removed() -> None:
+def test_a_broker_that_hosts_something_or_votes_cannot_be_removed() -> None:
     catalog = a_cluster()
     with pytest.raises(BrokerInUse, match="holds partition 0 of topic orders"):
         remove_broker(catalog, 1, [])
@@ -199,10 +199,10 @@ def test_only_a_broker_that_holds_nothing_and_votes_on_nothing_is_removed() -> N
         drain_broker(catalog, 9, is_draining=True)
     apply(catalog, remove_broker(catalog, 4, [1, 2, 3]))
     assert 4 not in catalog.brokers
-    assert remove_broker(catalog, 4, [1, 2, 3]) == []  # asked again, for want of an answer
+    assert remove_broker(catalog, 4, [1, 2, 3]) == []  # asked again, because the answer was lost
 
 
-def test_the_number_of_a_removed_broker_is_never_given_again() -> None:
+def test_the_number_of_a_removed_broker_is_never_reused() -> None:
     catalog = a_cluster()
     last = max(catalog.brokers)
     apply(catalog, remove_broker(catalog, last, []))
@@ -215,14 +215,14 @@ def test_the_number_of_a_removed_broker_is_never_given_again() -> None:
         assert one.removed == {last}
 
 
-def test_a_removed_broker_that_comes_back_is_refused_with_a_sentence() -> None:
+def test_a_removed_broker_that_returns_is_refused_with_a_message() -> None:
     catalog = a_cluster()
     apply(catalog, remove_broker(catalog, 4, []))
     with pytest.raises(BrokerRemoved, match="broker 4 was removed from the cluster"):
         catalog.register(a_broker(4))
 
 
-def test_a_broker_to_which_something_is_being_moved_is_not_removed() -> None:
+def test_a_broker_that_is_the_target_of_a_move_cannot_be_removed() -> None:
     catalog = a_cluster()
     move(catalog, [4, 5])
     move(catalog, [])
@@ -241,7 +241,7 @@ def test_moves_and_draining_survive_in_a_snapshot() -> None:
     assert again.brokers == catalog.brokers
 
 
-def test_a_topic_and_a_broker_as_format_2_wrote_them_are_read() -> None:
+def test_a_topic_and_a_broker_in_format_2_can_be_read() -> None:
     catalog = Catalog()
     topic = [4, "orders", TOPIC_ID, [[1, 2]], {}]
     broker = [5, 2, "b2", 9092, "", bytes(16), 7]

@@ -1,4 +1,4 @@
-"""Groups whose coordinator assigns: who is let in, who is fenced, and what nobody loses."""
+"""Groups whose coordinator assigns: who is admitted, who is fenced, and what is never lost."""
 
 import pytest
 
@@ -32,7 +32,7 @@ MEMBERS = 10
 PARTITIONS = 1_000
 
 
-def test_one_who_joins_is_given_everything_at_once() -> None:
+def test_the_first_member_gets_everything_at_once() -> None:
     desk = ConsumerDesk()
     one = Reader("one")
     answer = desk.send(one)
@@ -41,7 +41,7 @@ def test_one_who_joins_is_given_everything_at_once() -> None:
     assert desk.consumers.state == "Stable"
 
 
-def test_a_partition_is_given_on_only_when_its_reader_has_let_it_go() -> None:
+def test_a_partition_is_reassigned_only_when_its_reader_has_revoked_it() -> None:
     desk = ConsumerDesk()
     one, two = Reader("one"), Reader("two")
     desk.settle(one)
@@ -51,14 +51,14 @@ def test_a_partition_is_given_on_only_when_its_reader_has_let_it_go() -> None:
     lost = one.owned - one.told
     assert len(lost) == 2
     desk.send(two)
-    assert two.told == frozenset(), "its reader has not said that it stopped"
+    assert two.told == frozenset(), "its reader has not reported that it stopped"
     one.obey()
     desk.send(one)
     desk.send(two)
     assert two.told == lost
 
 
-def test_one_who_lets_go_may_commit_in_its_old_epoch_until_then() -> None:
+def test_a_revoking_member_may_commit_in_its_old_epoch_until_it_is_done() -> None:
     desk = ConsumerDesk()
     one, two = Reader("one"), Reader("two")
     desk.settle(one)
@@ -73,7 +73,7 @@ def test_one_who_lets_go_may_commit_in_its_old_epoch_until_then() -> None:
     assert isinstance(desk.commit_as(one, 2), Committed)
 
 
-def test_one_who_does_not_let_go_in_time_is_dropped() -> None:
+def test_a_member_that_does_not_revoke_in_time_is_removed() -> None:
     desk = ConsumerDesk()
     one, two = Reader("one"), Reader("two")
     desk.settle(one)
@@ -88,7 +88,7 @@ def test_one_who_does_not_let_go_in_time_is_dropped() -> None:
     assert isinstance(desk.send(one), UnknownMember)
 
 
-def test_one_who_is_not_heard_from_is_dropped_and_others_take_over() -> None:
+def test_a_silent_member_is_removed_and_others_take_over() -> None:
     desk = ConsumerDesk()
     one, two = Reader("one"), Reader("two")
     desk.settle(one, two)
@@ -99,7 +99,7 @@ def test_one_who_is_not_heard_from_is_dropped_and_others_take_over() -> None:
     assert isinstance(desk.commit_as(one, one.epoch), UnknownMember)
 
 
-def test_ten_members_over_1000_partitions_lose_none_that_they_keep() -> None:
+def test_ten_members_with_1000_partitions_lose_none_that_they_keep() -> None:
     desk = ConsumerDesk(orders=PARTITIONS)
     readers = [Reader(f"r{n}") for n in range(MEMBERS - 1)]
     desk.settle(*readers)
@@ -113,13 +113,13 @@ def test_ten_members_over_1000_partitions_lose_none_that_they_keep() -> None:
             history.append((reader.member_id, reader.owned))
     kept = {reader.member_id: before[reader.member_id] & reader.owned for reader in readers}
     for member_id, owned in history:
-        assert kept.get(member_id, frozenset()) <= owned, "stopped, only to begin again"
+        assert kept.get(member_id, frozenset()) <= owned, "stopped only to start again"
     assert {len(reader.owned) for reader in (late, *readers)} == {PARTITIONS // MEMBERS}
     assert sum(map(len, kept.values())) == PARTITIONS - PARTITIONS // MEMBERS
     assert desk.consumers.state == "Stable"
 
 
-def test_an_answer_that_was_lost_is_given_again() -> None:
+def test_a_lost_answer_is_repeated() -> None:
     desk = ConsumerDesk()
     one = Reader("one")
     desk.send(one, is_lost=True)
@@ -137,7 +137,7 @@ def test_an_answer_that_was_lost_is_given_again() -> None:
 
 
 @pytest.mark.parametrize("epoch", [3, 7])
-def test_a_member_in_a_wrong_epoch_is_fenced(epoch: int) -> None:
+def test_a_member_with_a_wrong_epoch_is_fenced(epoch: int) -> None:
     desk = ConsumerDesk()
     one = Reader("one")
     desk.settle(one)
@@ -146,7 +146,7 @@ def test_a_member_in_a_wrong_epoch_is_fenced(epoch: int) -> None:
     assert isinstance(desk.send(one, epoch - 2), FencedMember)
 
 
-def test_an_instance_comes_back_under_another_id_to_what_it_had() -> None:
+def test_an_instance_that_returns_under_another_id_gets_its_old_partitions() -> None:
     desk = ConsumerDesk()
     one, two = Reader("one", instance="a"), Reader("two", instance="b")
     desk.settle(one, two)
@@ -161,7 +161,7 @@ def test_an_instance_comes_back_under_another_id_to_what_it_had() -> None:
     assert isinstance(desk.send(Reader("one", instance="a"), epoch), FencedInstance)
 
 
-def test_an_instance_that_does_not_come_back_is_dropped_when_its_session_ends() -> None:
+def test_an_instance_that_does_not_return_is_removed_when_its_session_ends() -> None:
     desk = ConsumerDesk()
     one, two = Reader("one", instance="a"), Reader("two", instance="b")
     desk.settle(one, two)
@@ -172,7 +172,7 @@ def test_an_instance_that_does_not_come_back_is_dropped_when_its_session_ends() 
     assert two.told == desk.places()
 
 
-def test_an_instance_id_that_is_in_use_is_not_given_to_another() -> None:
+def test_an_instance_id_in_use_is_not_given_to_another_member() -> None:
     desk = ConsumerDesk()
     desk.settle(Reader("one", instance="a"))
     assert isinstance(desk.send(Reader("two", instance="a")), UnreleasedInstance)
@@ -190,7 +190,7 @@ def test_an_administrator_removes_an_instance() -> None:
     assert desk.consumers.state == "Empty"
 
 
-def test_topics_that_change_are_noticed_at_the_next_heartbeat() -> None:
+def test_changed_topics_are_noticed_at_the_next_heartbeat() -> None:
     desk = ConsumerDesk()
     one = Reader("one", names=frozenset(), pattern="ord.*")
     desk.settle(one)
@@ -207,16 +207,16 @@ def test_topics_that_change_are_noticed_at_the_next_heartbeat() -> None:
     assert one.owned == desk.places("ordinary")
     desk.make_topic("others", 1)
     desk.send(one)
-    assert one.epoch == epoch + 2, "nobody wants that one"
+    assert one.epoch == epoch + 2, "no member wants that one"
 
 
-def test_a_target_of_which_a_crash_left_half_is_computed_anew() -> None:
+def test_a_target_half_lost_in_a_crash_is_computed_again() -> None:
     desk = ConsumerDesk(orders=8)
     one, two = Reader("one"), Reader("two")
     desk.settle(one)
     desk.send(two)
     assert len(desk.written) > 2
-    # The record of the one who joined is lost; that of the other, who is to give half away, is not.
+    # The record of the new member is lost; that of the other, which is to give up half, is not.
     desk.written = [r for r in desk.written if b"two" not in r.key]
     desk.restart()
     one.must_say_all = True
@@ -224,7 +224,7 @@ def test_a_target_of_which_a_crash_left_half_is_computed_anew() -> None:
     assert one.owned == desk.places()
 
 
-def test_a_restart_forgets_nothing_but_the_time() -> None:
+def test_a_restart_forgets_only_the_time() -> None:
     desk = ConsumerDesk()
     one, two = Reader("one"), Reader("two")
     desk.settle(one, two)
@@ -236,14 +236,14 @@ def test_a_restart_forgets_nothing_but_the_time() -> None:
     assert (one.owned, two.owned, desk.consumers.state) == (*had, "Stable")
 
 
-def test_wrong_assignors_and_patterns_are_refused() -> None:
+def test_invalid_assignors_and_patterns_are_refused() -> None:
     desk = ConsumerDesk()
     assert isinstance(desk.send(Reader("one", assignor="best")), UnsupportedAssignor)
     assert isinstance(desk.send(Reader("one", pattern="(")), InvalidExpression)
     assert desk.machine.group(GROUP) is None
 
 
-def test_a_group_takes_so_many_members_and_so_many_bytes_of_each() -> None:
+def test_the_members_of_a_group_and_the_bytes_of_each_are_limited() -> None:
     desk = ConsumerDesk(GroupConfig(members_max=1, member_bytes_max=100))
     desk.settle(Reader("one"))
     assert isinstance(desk.send(Reader("two")), GroupFull)
@@ -251,7 +251,7 @@ def test_a_group_takes_so_many_members_and_so_many_bytes_of_each() -> None:
     assert isinstance(desk.send(long), GroupFull)
 
 
-def test_all_members_of_a_group_together_say_so_many_bytes() -> None:
+def test_the_bytes_of_all_members_of_a_group_are_limited() -> None:
     desk = ConsumerDesk(GroupConfig(group_bytes_max=100))
     desk.settle(one := Reader("one", names=frozenset({"x" * 50})))
     assert isinstance(desk.send(Reader("two", names=frozenset({"y" * 50}))), GroupFull)
@@ -259,7 +259,7 @@ def test_all_members_of_a_group_together_say_so_many_bytes() -> None:
     assert isinstance(desk.send(one), GroupFull)
 
 
-def test_an_empty_group_becomes_what_the_next_one_asks_for() -> None:
+def test_an_empty_group_takes_the_protocol_of_its_next_member() -> None:
     desk = ConsumerDesk()
     one = Reader("one")
     desk.settle(one)
@@ -276,14 +276,14 @@ def test_an_empty_group_becomes_what_the_next_one_asks_for() -> None:
     assert desk.committed(PLACE) is not None
 
 
-def test_a_classic_member_is_not_known_to_a_group_that_assigns() -> None:
+def test_a_group_that_assigns_does_not_know_a_classic_member() -> None:
     desk = ConsumerDesk()
     desk.settle(Reader("one"))
     assert isinstance(desk.heartbeat("one", 1), UnknownMember)
     assert isinstance(desk.sync("one", 1).error, UnknownMember)
 
 
-def test_offsets_are_told_to_a_member_in_its_epoch_only() -> None:
+def test_offsets_are_returned_to_a_member_only_in_its_epoch() -> None:
     desk = ConsumerDesk()
     desk.settle(one := Reader("one"))
     who = desk.identity(one)
@@ -294,7 +294,7 @@ def test_offsets_are_told_to_a_member_in_its_epoch_only() -> None:
     assert isinstance(desk.ask(lambda g, to, _: g.fetch(GROUP, to, nobody, 1)).error, UnknownMember)
 
 
-def test_a_producer_is_told_of_a_stale_epoch_as_of_a_generation() -> None:
+def test_a_producer_with_a_stale_epoch_gets_the_same_error_as_with_a_stale_generation() -> None:
     desk = ConsumerDesk()
     desk.settle(one := Reader("one"))
     commit = Commit(
@@ -305,7 +305,7 @@ def test_a_producer_is_told_of_a_stale_epoch_as_of_a_generation() -> None:
     assert isinstance(asked.error, IllegalGeneration)
 
 
-def test_a_group_with_members_is_shown_and_not_deleted() -> None:
+def test_a_group_with_members_is_described_and_not_deleted() -> None:
     desk = ConsumerDesk()
     desk.settle(one := Reader("one"))
     assert desk.delete() is not None
@@ -319,7 +319,7 @@ def test_a_group_with_members_is_shown_and_not_deleted() -> None:
     assert list(desk.machine.records()) == []
 
 
-def test_members_are_heard_from_more_often_while_the_group_is_rebalanced() -> None:
+def test_heartbeats_are_more_frequent_during_a_rebalance() -> None:
     desk = ConsumerDesk()
     desk.settle(one := Reader("one"))
     answer = desk.send(Reader("two"))

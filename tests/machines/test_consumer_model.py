@@ -1,4 +1,4 @@
-"""Groups whose coordinator assigns keep their promises under any order of what can happen."""
+"""Groups whose coordinator assigns keep their promises under any order of events."""
 
 import pytest
 from hypothesis import settings
@@ -54,14 +54,14 @@ class ConsumerModel(RuleBasedStateMachine):
             assert member is not None
             after = self.desk.consumers.members[reader.member_id]
             kept = (owned & after.target & member.assigned) - member.revoking
-            assert kept <= answer.assigned, "asked to stop reading what it is to read"
+            assert kept <= answer.assigned, "asked to stop reading an assigned partition"
 
     @rule(number=numbers, is_lost=st.booleans())
     def heartbeat(self, number: int, is_lost: bool) -> None:
         self.send(self.readers[number], is_lost=is_lost)
 
     @rule(turns=st.lists(st.tuples(numbers, st.booleans()), min_size=4, max_size=16))
-    def some_go_on_and_not_all_obey(self, turns: list[tuple[int, bool]]) -> None:
+    def some_run_and_not_all_obey(self, turns: list[tuple[int, bool]]) -> None:
         for number, obeys in turns:
             self.send(self.readers[number])
             if obeys:
@@ -85,7 +85,7 @@ class ConsumerModel(RuleBasedStateMachine):
         self.desk.leave_group(reader, will_be_back=will_be_back)
 
     @rule(number=numbers)
-    def die_and_come_back(self, number: int) -> None:
+    def die_and_return(self, number: int) -> None:
         reader = self.readers[number]
         self.births += 1
         reader.member_id = f"r{number}-{self.births}"
@@ -121,10 +121,10 @@ class ConsumerModel(RuleBasedStateMachine):
         self.desk.delete_topic("payments")
 
     @rule(number=numbers, wishes=st.sampled_from(WISHES))
-    def all_go_on_and_the_group_comes_to_rest(
+    def all_run_and_the_group_settles(
         self, number: int, wishes: tuple[frozenset[str], str]
     ) -> None:
-        self._come_to_rest(16)  # so long that those who do not come back are gone at last
+        self._come_to_rest(16)  # long enough for members that do not return to be gone at last
         self.want_something_else(number, wishes, "")
         self._come_to_rest(6)
         self.add_partitions(1, "orders")

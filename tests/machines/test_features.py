@@ -1,4 +1,4 @@
-"""Levels rise when every broker supports them, and whoever does not is refused afterwards."""
+"""Levels rise when every broker supports them, and older brokers are refused afterwards."""
 
 from collections.abc import Mapping
 
@@ -50,14 +50,14 @@ def raised(catalog: Catalog, **levels: int) -> list[MachineRecord]:
     return finalize(catalog.finalized, catalog.brokers.values(), changes)
 
 
-def test_a_new_cluster_works_at_the_highest_levels_of_its_first_broker() -> None:
+def test_a_new_cluster_starts_at_the_highest_levels_of_its_first_broker() -> None:
     catalog = Catalog()
     apply(catalog, first_features(NEW))
     assert catalog.finalized.levels == {name: last for name, (_, last) in NEW.items()}
     assert catalog.finalized.epoch == 1
 
 
-def test_a_cluster_that_an_older_version_begins_says_nothing_of_levels() -> None:
+def test_a_cluster_started_by_an_older_version_has_no_levels() -> None:
     assert first_features(OLD) == []
     assert Catalog().finalized.levels[CATALOG_VERSION] == 1
 
@@ -77,7 +77,7 @@ def test_a_level_that_some_broker_does_not_support_is_refused(other: dict[str, R
 
 
 @pytest.mark.parametrize("levels", [dict(OLD), {}], ids=["old", "says nothing"])
-def test_a_broker_that_is_too_old_for_what_is_finalised_is_refused(
+def test_a_broker_too_old_for_the_finalised_levels_is_refused(
     levels: dict[str, Range],
 ) -> None:
     catalog = a_catalog(dict(NEW))
@@ -88,12 +88,12 @@ def test_a_broker_that_is_too_old_for_what_is_finalised_is_refused(
         catalog.admit(bytes(16), "here", 9092, "", levels)
 
 
-def test_an_older_version_does_not_read_on_in_a_log_that_is_finalised_above_it() -> None:
+def test_an_older_version_stops_reading_a_log_finalised_above_its_level() -> None:
     with pytest.raises(UnsupportedLevel, match=r"this broker supports catalog.version 1 to 1"):
         apply(Catalog(OLD), first_features(NEW))
 
 
-def test_the_level_of_the_catalog_never_goes_back() -> None:
+def test_the_level_of_the_catalog_never_decreases() -> None:
     catalog = a_catalog(dict(NEW))
     apply(catalog, raised(catalog, catalog_version=2))
     changes = {CATALOG_VERSION: 1}
@@ -101,7 +101,7 @@ def test_the_level_of_the_catalog_never_goes_back() -> None:
         finalize(catalog.finalized, catalog.brokers.values(), changes, can_lower=True)
 
 
-def test_what_loses_nothing_is_lowered_if_that_is_asked_for() -> None:
+def test_a_level_is_lowered_on_request_if_nothing_is_lost() -> None:
     catalog = a_catalog(dict(NEW))
     apply(catalog, raised(catalog, catalog_version=2))
     with pytest.raises(InvalidLevel, match="ask for a downgrade"):
@@ -111,7 +111,7 @@ def test_what_loses_nothing_is_lowered_if_that_is_asked_for() -> None:
     assert (catalog.finalized.levels[TRANSACTION_VERSION], catalog.finalized.epoch) == (1, 2)
 
 
-def test_nothing_is_written_of_levels_below_the_one_that_can_say_so() -> None:
+def test_levels_are_not_written_below_the_one_that_introduced_them() -> None:
     catalog = a_catalog(dict(NEW))
     changes = {TRANSACTION_VERSION: 1}
     with pytest.raises(InvalidLevel, match=r"finalise catalog.version 2 before"):
@@ -133,7 +133,7 @@ def test_levels_survive_a_snapshot() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, row in TOPIC_SETTINGS.items() if row.level > 1])
-def test_a_setting_that_older_brokers_refuse_waits_for_the_level_that_knows_it(name: str) -> None:
+def test_a_setting_that_older_brokers_refuse_needs_its_level(name: str) -> None:
     value = value_text(DEFAULTS, name)
     catalog = a_catalog(supported(2), NEW)
     apply(catalog, raised(catalog, catalog_version=2))
@@ -150,7 +150,7 @@ def test_a_setting_that_older_brokers_refuse_waits_for_the_level_that_knows_it(n
     assert catalog.topics["orders"].settings == {name: value}
 
 
-def test_a_topic_keeps_a_setting_that_an_unfinished_version_gave_it_early() -> None:
+def test_a_topic_keeps_a_setting_that_a_prerelease_gave_it_early() -> None:
     name = "min.cleanable.dirty.ratio"
     ahead = Catalog()
     apply(ahead, first_features(NEW))

@@ -1,4 +1,4 @@
-"""What members of a consumer group are told, state by state, as Kafka's clients expect it."""
+"""What members of a classic consumer group are answered, state by state, as clients expect."""
 
 import pytest
 
@@ -27,7 +27,7 @@ from tests.machines.group_desk import (
 )
 
 
-def test_a_first_member_leads_and_is_told_of_everyone() -> None:
+def test_the_first_member_leads_and_gets_the_list_of_members() -> None:
     desk = Desk()
     joined = desk.enter(STICKY, RANGE).joined
     assert (joined.generation, joined.protocol, joined.protocol_type) == (1, "sticky", "consumer")
@@ -39,7 +39,7 @@ def test_a_first_member_leads_and_is_told_of_everyone() -> None:
     assert desk.state == "Stable"
 
 
-def test_one_without_an_id_is_given_one_and_joins_with_it() -> None:
+def test_a_member_without_an_id_gets_one_and_joins_with_it() -> None:
     desk = Desk()
     refusal = desk.join().error
     assert isinstance(refusal, MemberIdRequired)
@@ -47,7 +47,7 @@ def test_one_without_an_id_is_given_one_and_joins_with_it() -> None:
     assert desk.join(refusal.member_id).joined.member_id == refusal.member_id
 
 
-def test_an_id_that_was_given_and_not_used_expires() -> None:
+def test_an_unused_member_id_expires() -> None:
     desk = Desk()
     refusal = desk.join().error
     assert isinstance(refusal, MemberIdRequired)
@@ -56,7 +56,7 @@ def test_an_id_that_was_given_and_not_used_expires() -> None:
     assert desk.machine.group(GROUP) is None
 
 
-def test_an_id_that_nobody_gave_is_refused() -> None:
+def test_an_id_that_was_never_assigned_is_refused() -> None:
     desk = Desk()
     assert isinstance(desk.join("made-up").error, UnknownMember)
     desk.stable()
@@ -75,9 +75,7 @@ def test_members_that_start_together_share_one_generation() -> None:
     assert second.joined.members == ()
 
 
-def test_newcomers_do_not_hold_up_the_first_generation_for_longer_than_a_rebalance_may_take() -> (
-    None
-):
+def test_newcomers_delay_the_first_generation_by_one_rebalance_timeout_at_most() -> None:
     desk = Desk(GroupConfig(initial_rebalance_delay_ms=100))
     first = desk.join(knows_member_ids=False, rebalance_ms=300)
     for _ in range(8):
@@ -86,7 +84,7 @@ def test_newcomers_do_not_hold_up_the_first_generation_for_longer_than_a_rebalan
     assert first.joined.generation == 1
 
 
-def test_a_rebalance_waits_for_one_who_was_just_given_an_id() -> None:
+def test_a_rebalance_waits_for_a_member_that_just_got_its_id() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     given = desk.join().error
@@ -97,7 +95,7 @@ def test_a_rebalance_waits_for_one_who_was_just_given_an_id() -> None:
 
 
 @pytest.mark.requirement("CORE-6")
-def test_a_newcomer_makes_the_others_join_again() -> None:
+def test_a_newcomer_makes_the_others_rejoin() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     newcomer = desk.enter()
@@ -109,7 +107,7 @@ def test_a_newcomer_makes_the_others_join_again() -> None:
     assert again.joined.leader == leader == newcomer.joined.leader
 
 
-def test_one_who_does_not_join_again_in_time_is_dropped() -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed() -> None:
     desk = Desk()
     (old,) = desk.stable()
     newcomer = desk.enter()
@@ -121,7 +119,7 @@ def test_one_who_does_not_join_again_in_time_is_dropped() -> None:
     assert isinstance(desk.heartbeat(old, 1), UnknownMember)
 
 
-def test_one_who_is_not_heard_from_is_dropped_and_the_rest_share_anew() -> None:
+def test_a_silent_member_is_removed_and_the_rest_rebalance() -> None:
     desk = Desk()
     leader, silent = desk.stable(2)
     for _ in range(4):
@@ -132,7 +130,7 @@ def test_one_who_is_not_heard_from_is_dropped_and_the_rest_share_anew() -> None:
     assert desk.join(leader).joined.generation == 3
 
 
-def test_heartbeats_keep_a_member() -> None:
+def test_heartbeats_keep_a_member_alive() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     for _ in range(20):
@@ -141,7 +139,7 @@ def test_heartbeats_keep_a_member() -> None:
     assert desk.state == "Stable"
 
 
-def test_a_group_whose_last_member_is_gone_is_empty_in_a_generation_of_its_own() -> None:
+def test_a_group_without_members_is_empty_in_a_new_generation() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     assert desk.leave(Identity(member_id=leader)) == (None,)
@@ -149,14 +147,14 @@ def test_a_group_whose_last_member_is_gone_is_empty_in_a_generation_of_its_own()
     assert isinstance(desk.heartbeat(leader, 1), UnknownMember)
 
 
-def test_a_follower_that_joins_again_unchanged_stays_in_its_generation() -> None:
+def test_a_follower_that_rejoins_unchanged_stays_in_its_generation() -> None:
     desk = Desk()
     _, follower = desk.stable(2)
     assert desk.join(follower).joined.generation == 2
     assert desk.state == "Stable"
 
 
-def test_a_leader_that_joins_again_has_everything_assigned_anew() -> None:
+def test_a_leader_that_rejoins_starts_a_rebalance() -> None:
     desk = Desk()
     leader, follower = desk.stable(2)
     again = desk.join(leader)
@@ -164,7 +162,7 @@ def test_a_leader_that_joins_again_has_everything_assigned_anew() -> None:
     assert desk.join(follower).joined.generation == again.joined.generation == 3
 
 
-def test_a_member_that_wants_other_topics_makes_the_others_join_again() -> None:
+def test_a_member_with_a_new_subscription_makes_the_others_rejoin() -> None:
     desk = Desk()
     leader, follower = desk.stable(2)
     changed = desk.join(follower, Protocol("range", subscription("payments")))
@@ -190,10 +188,10 @@ def test_followers_wait_for_the_leaders_assignments() -> None:
     assert waiting.answer is None
     desk.sync(leader.member_id, 2, (follower, b"yours"), ("stranger", b"nobody's"))
     assert waiting.synced.assignment == b"yours"
-    assert desk.sync(leader.member_id, 2).synced.assignment == b""  # nothing was given to it
+    assert desk.sync(leader.member_id, 2).synced.assignment == b""  # it was assigned nothing
 
 
-def test_one_who_waits_for_its_assignment_is_told_when_another_member_comes() -> None:
+def test_a_member_waiting_for_its_assignment_learns_of_a_new_rebalance() -> None:
     desk = Desk()
     first = desk.enter()
     second = desk.enter()
@@ -204,7 +202,7 @@ def test_one_who_waits_for_its_assignment_is_told_when_another_member_comes() ->
     assert isinstance(desk.sync(leader, 2).error, RebalanceInProgress)
 
 
-def test_a_leader_that_never_assigns_is_dropped() -> None:
+def test_a_leader_that_never_assigns_is_removed() -> None:
     desk = Desk()
     first = desk.enter()
     second = desk.enter()
@@ -217,7 +215,7 @@ def test_a_leader_that_never_assigns_is_dropped() -> None:
     assert isinstance(desk.heartbeat(leader, 2), UnknownMember)
 
 
-def test_another_generation_is_refused() -> None:
+def test_a_wrong_generation_is_refused() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     for generation in (-1, 0, 2):
@@ -225,7 +223,7 @@ def test_another_generation_is_refused() -> None:
         assert isinstance(desk.sync(leader, generation).error, IllegalGeneration)
 
 
-def test_the_protocol_with_most_votes_among_those_that_all_support_is_taken() -> None:
+def test_the_most_voted_protocol_supported_by_all_is_used() -> None:
     desk = Desk()
     first = desk.enter(Protocol("a", b"1"), Protocol("b", b"2"), Protocol("c", b"3"))
     desk.enter(Protocol("c", b"4"), Protocol("b", b"5"))
@@ -240,7 +238,7 @@ def test_the_protocol_with_most_votes_among_those_that_all_support_is_taken() ->
     ("protocol_type", "protocols"),
     [("connect", (RANGE,)), ("consumer", (Protocol("other", b""),)), ("", (RANGE,))],
 )
-def test_one_with_nothing_in_common_is_refused(
+def test_a_member_without_a_common_protocol_is_refused(
     protocol_type: str, protocols: tuple[Protocol, ...]
 ) -> None:
     desk = Desk()
@@ -259,7 +257,7 @@ def test_a_sync_under_another_protocol_is_refused() -> None:
 
 
 @pytest.mark.parametrize("session_ms", [-1, 0, 1_800_001])
-def test_a_session_time_out_that_makes_no_sense_is_refused(session_ms: int) -> None:
+def test_a_session_timeout_out_of_range_is_refused(session_ms: int) -> None:
     assert isinstance(Desk().join(session_ms=session_ms).error, InvalidSessionTimeout)
 
 
@@ -269,7 +267,7 @@ def test_a_group_without_a_name_cannot_be_joined() -> None:
     assert isinstance(desk.join(group="x" * 5_000).error, InvalidGroup)
 
 
-def test_several_members_leave_at_once_each_with_its_own_answer() -> None:
+def test_several_members_leave_at_once_each_with_a_separate_answer() -> None:
     desk = Desk()
     first, second = desk.stable(2)
     answers = desk.leave(
@@ -280,7 +278,7 @@ def test_several_members_leave_at_once_each_with_its_own_answer() -> None:
     assert desk.state == "Empty"
 
 
-def test_nobody_leaves_a_group_that_is_not_there() -> None:
+def test_leaving_an_unknown_group_is_refused() -> None:
     desk = Desk()
     command = Leave(group=GROUP, members=(Identity(member_id="m"),))
     answer = desk.ask(lambda g, to, now: g.leave(command, to, now)).answer
@@ -288,7 +286,7 @@ def test_nobody_leaves_a_group_that_is_not_there() -> None:
     assert isinstance(answer.failures[0], UnknownMember)
 
 
-def test_one_who_leaves_while_it_waits_is_told() -> None:
+def test_a_member_that_leaves_while_it_waits_is_answered() -> None:
     desk = Desk()
     desk.stable()
     refusal = desk.join().error
@@ -298,14 +296,14 @@ def test_one_who_leaves_while_it_waits_is_told() -> None:
     assert isinstance(waiting.error, UnknownMember)
 
 
-def test_a_newcomer_who_never_hears_back_is_not_kept_for_ever() -> None:
+def test_a_newcomer_that_stops_responding_is_removed() -> None:
     desk = Desk()
     leader = desk.join(knows_member_ids=False, rebalance_ms=2**31 - 1).joined.member_id
     desk.sync(leader, 1)
     newcomer = desk.enter()
     for _ in range(desk.config.new_member_wait_ms_max // 5_000):
         assert newcomer.answer is None
-        desk.heartbeat(leader, 1)  # it lives, and does not join again for weeks
+        desk.heartbeat(leader, 1)  # it lives, and does not rejoin for weeks
         desk.pass_ms(5_000)
     assert isinstance(newcomer.error, UnknownMember)
 
@@ -313,7 +311,7 @@ def test_a_newcomer_who_never_hears_back_is_not_kept_for_ever() -> None:
 # ── instances ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_instance_that_comes_back_takes_its_old_part_without_a_rebalance() -> None:
+def test_a_returning_instance_takes_its_old_place_without_a_rebalance() -> None:
     desk = Desk()
     leader, old = desk.stable(2, instances=True)
     back = desk.enter(instance="i1").joined
@@ -335,13 +333,13 @@ def test_the_old_holder_of_an_instance_id_is_fenced() -> None:
     assert isinstance(desk.heartbeat(old, 2), UnknownMember)
 
 
-def test_an_instance_id_that_nobody_holds_is_unknown() -> None:
+def test_an_instance_id_without_a_holder_is_unknown() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     assert isinstance(desk.heartbeat(leader, 1, "i7"), UnknownMember)
 
 
-def test_one_who_waits_is_fenced_when_its_instance_comes_again() -> None:
+def test_a_waiting_instance_is_fenced_when_it_joins_again() -> None:
     desk = Desk()
     leader, _ = desk.stable(2, instances=True)
     waiting = desk.join(leader, instance="i0")
@@ -349,7 +347,7 @@ def test_one_who_waits_is_fenced_when_its_instance_comes_again() -> None:
     assert isinstance(waiting.error, FencedInstance)
 
 
-def test_a_leading_instance_that_comes_back_is_told_to_skip_the_assignment() -> None:
+def test_a_leading_instance_that_returns_is_asked_to_skip_the_assignment() -> None:
     desk = Desk()
     leader, _ = desk.stable(2, instances=True)
     back = desk.enter(instance="i0").joined
@@ -358,7 +356,7 @@ def test_a_leading_instance_that_comes_back_is_told_to_skip_the_assignment() -> 
     assert len(back.members) == 2
 
 
-def test_a_leading_instance_that_cannot_skip_is_told_of_a_leader_that_it_is_not() -> None:
+def test_a_leading_instance_that_cannot_skip_is_given_the_old_leader_id() -> None:
     desk = Desk()
     leader, _ = desk.stable(2, instances=True)
     back = desk.join(instance="i0", knows_member_ids=False, can_skip_assignment=False).joined
@@ -367,7 +365,7 @@ def test_a_leading_instance_that_cannot_skip_is_told_of_a_leader_that_it_is_not(
     assert desk.group.generation.leader == back.member_id
 
 
-def test_an_instance_that_comes_back_for_other_topics_makes_the_others_join_again() -> None:
+def test_an_instance_that_returns_with_other_topics_makes_the_others_rejoin() -> None:
     desk = Desk()
     desk.stable(2, instances=True)
     back = desk.enter(Protocol("range", subscription("payments")), instance="i1")
@@ -375,7 +373,7 @@ def test_an_instance_that_comes_back_for_other_topics_makes_the_others_join_agai
     assert desk.state == "PreparingRebalance"
 
 
-def test_what_an_instance_owned_before_does_not_count_as_a_change() -> None:
+def test_an_instances_previously_owned_partitions_do_not_count_as_a_change() -> None:
     desk = Desk()
     desk.stable(2, instances=True)
     owned = Protocol("range", subscription("orders", rest=b"\0\0\0\1 and what it owns"))
@@ -393,9 +391,7 @@ def test_an_instance_keeps_its_place_while_others_rebalance() -> None:
     assert list(desk.group.members) == [leader]
 
 
-def test_an_instance_that_is_away_keeps_its_place_in_the_next_generation_but_does_not_lead() -> (
-    None
-):
+def test_an_absent_instance_keeps_its_place_in_the_next_generation_but_does_not_lead() -> None:
     desk = Desk()
 
     def enter(instance: str, *protocols: Protocol) -> Waiting:
@@ -417,7 +413,7 @@ def test_an_instance_that_is_away_keeps_its_place_in_the_next_generation_but_doe
     assert [instance for _, instance, _ in here.joined.members] == ["away", "here"]
 
 
-def test_an_administrator_removes_an_instance_by_its_name_alone() -> None:
+def test_an_administrator_removes_an_instance_by_name() -> None:
     desk = Desk()
     desk.stable(1, instances=True)
     assert desk.leave(Identity(member_id="", instance_id="i0")) == (None,)
@@ -428,7 +424,7 @@ def test_an_administrator_removes_an_instance_by_its_name_alone() -> None:
 # ── limits ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_group_takes_no_more_members_than_the_limit_ids_given_away_included() -> None:
+def test_members_and_unused_ids_together_are_limited() -> None:
     desk = Desk(GroupConfig(initial_rebalance_delay_ms=0, members_max=2))
     desk.stable()
     given = desk.join().error
@@ -437,20 +433,20 @@ def test_a_group_takes_no_more_members_than_the_limit_ids_given_away_included() 
     assert desk.join(given.member_id).answer is None
 
 
-def test_a_member_that_says_too_much_is_refused() -> None:
+def test_a_member_with_too_much_metadata_is_refused() -> None:
     desk = Desk()
     refusal = desk.enter(Protocol("range", bytes(desk.config.member_bytes_max))).error
     assert isinstance(refusal, GroupFull)
     assert desk.machine.group(GROUP) is None
 
 
-def test_members_that_say_too_much_together_are_refused() -> None:
+def test_members_with_too_much_metadata_together_are_refused() -> None:
     desk = Desk(GroupConfig(initial_rebalance_delay_ms=0, group_bytes_max=300))
     assert desk.enter(Protocol("range", bytes(150))).joined
     assert isinstance(desk.enter(Protocol("range", bytes(150))).error, GroupFull)
 
 
-def test_assignments_that_are_too_large_are_refused_and_the_leader_is_not_waited_for() -> None:
+def test_too_large_assignments_are_refused_and_the_leader_is_not_waited_for() -> None:
     desk = Desk(GroupConfig(initial_rebalance_delay_ms=0, group_bytes_max=300))
     leader = desk.enter().joined.member_id
     assert isinstance(desk.sync(leader, 1, (leader, bytes(301))).error, GroupFull)
@@ -460,7 +456,7 @@ def test_assignments_that_are_too_large_are_refused_and_the_leader_is_not_waited
     assert desk.state == "Empty"
 
 
-def test_there_are_no_more_groups_than_the_limit() -> None:
+def test_the_number_of_groups_is_limited() -> None:
     desk = Desk(GroupConfig(groups_max=3))
     for number in range(3):
         assert isinstance(desk.join(group=f"g{number}").error, MemberIdRequired)

@@ -1,4 +1,4 @@
-"""All members of a coordinator's groups have a limit in bytes, checked only when deciding."""
+"""The members of all groups of a coordinator have a limit in bytes, checked only when deciding."""
 
 from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import GroupConfig
@@ -21,22 +21,22 @@ def enter(desk: Desk, group: str, size: int = 100) -> Waiting:
     return desk.join("", large(size), group=group, knows_member_ids=False)
 
 
-def test_members_of_many_groups_together_meet_the_limit() -> None:
+def test_members_of_many_groups_together_reach_the_limit() -> None:
     desk = Desk(SMALL)
     answers = [enter(desk, f"g{number}").answer for number in range(20)]
     refused = [answer for answer in answers if isinstance(answer, GroupFull)]
     assert 10 <= len(refused) < 20
-    assert isinstance(answers[0], type(answers[1])), "the first were let in"
+    assert isinstance(answers[0], type(answers[1])), "the first were admitted"
     assert desk.machine.members_bytes <= SMALL.members_bytes_max
 
 
-def test_what_members_say_counts_twice_because_it_is_also_written() -> None:
+def test_metadata_counts_twice_because_it_is_also_written() -> None:
     desk = Desk(SMALL)
     assert isinstance(enter(desk, "one", 5 * MEMBER_BYTES).answer, GroupFull)
     assert not isinstance(enter(desk, "one", 4 * MEMBER_BYTES).answer, GroupFull)
 
 
-def test_ids_given_to_those_who_do_not_join_count() -> None:
+def test_ids_of_members_that_do_not_join_count() -> None:
     desk = Desk(SMALL)
     many = SMALL.members_bytes_max // PENDING_BYTES
     answers = [desk.join(group=f"g{number % 7}").answer for number in range(many + 5)]
@@ -45,7 +45,7 @@ def test_ids_given_to_those_who_do_not_join_count() -> None:
     assert desk.machine.members_bytes <= SMALL.members_bytes_max
     assert isinstance(answers[-1], GroupFull)
     desk.pass_ms(SMALL.new_member_wait_ms_max)
-    assert desk.machine.members_bytes == 0, "they are forgotten when they do not come"
+    assert desk.machine.members_bytes == 0, "they are forgotten when they do not join"
     assert isinstance(desk.join(group="later").answer, MemberIdRequired)
 
 
@@ -58,16 +58,16 @@ def test_assignments_count_and_are_refused_to_the_leader() -> None:
     assert desk.sync(joined.member_id, joined.generation, little).synced.assignment == b"a" * 100
 
 
-def test_a_member_that_says_no_more_than_before_goes_on_when_all_is_full() -> None:
+def test_a_member_with_unchanged_metadata_may_rejoin_when_the_limit_is_reached() -> None:
     desk = Desk(SMALL)
     first = desk.enter(large(1000)).joined
     while not isinstance(enter(desk, f"g{desk.machine.members_bytes}").answer, GroupFull):
-        pass  # ends: each turn takes room
+        pass  # ends: each round takes room
     assert isinstance(desk.join(first.member_id, large(3000)).answer, GroupFull)
     assert desk.join(first.member_id, large(900)).joined.generation > first.generation
 
 
-def test_room_is_free_again_when_members_are_gone() -> None:
+def test_there_is_room_again_when_members_leave() -> None:
     desk = Desk(SMALL)
     enter(desk, "one", 4 * MEMBER_BYTES)
     assert isinstance(enter(desk, "two", 4 * MEMBER_BYTES).answer, GroupFull)
@@ -76,7 +76,7 @@ def test_room_is_free_again_when_members_are_gone() -> None:
     assert not isinstance(enter(desk, "two", 4 * MEMBER_BYTES).answer, GroupFull)
 
 
-def test_a_log_with_more_members_than_the_limit_is_read_all_the_same() -> None:
+def test_a_log_with_more_members_than_the_limit_can_still_be_read() -> None:
     full = Desk(GroupConfig(initial_rebalance_delay_ms=0))
     for number in range(20):
         enter(full, f"g{number}")
@@ -110,7 +110,7 @@ def beat(desk: ConsumerDesk, group: str, pattern: str) -> Answer | None:
     return desk.ask(lambda g, to, now: g.consumer_heartbeat(command, to, now)).answer
 
 
-def test_a_short_pattern_that_is_assigned_many_partitions_counts_by_these() -> None:
+def test_a_short_pattern_with_many_partitions_counts_by_its_partitions() -> None:
     desk = assigning(200_000, orders=200)
     answers = [beat(desk, f"g{number}", "o.*") for number in range(5)]
     assert [isinstance(answer, GroupFull) for answer in answers] == [False, False, True, True, True]
@@ -118,7 +118,7 @@ def test_a_short_pattern_that_is_assigned_many_partitions_counts_by_these() -> N
     assert not isinstance(beat(desk, "g9", "nothing"), GroupFull), "a small one has room"
 
 
-def test_a_group_goes_on_with_its_old_target_when_new_partitions_have_no_room() -> None:
+def test_a_group_keeps_its_old_target_when_new_partitions_have_no_room() -> None:
     desk = assigning(50_000, orders=10)
     reader = Reader("a")
     desk.settle(reader)
@@ -129,10 +129,10 @@ def test_a_group_goes_on_with_its_old_target_when_new_partitions_have_no_room() 
     assert desk.machine.members_bytes <= 50_000
     desk.make_topic("orders", 20)
     desk.settle(reader)
-    assert len(reader.owned) == 20, "what has room is given"
+    assert len(reader.owned) == 20, "what has room is assigned"
 
 
-def test_one_who_wishes_for_more_than_there_is_room_for_is_refused_and_keeps_its_place() -> None:
+def test_a_subscription_without_room_is_refused_and_the_member_keeps_its_place() -> None:
     desk = assigning(50_000, orders=10, large=1000)
     reader = Reader("a")
     desk.settle(reader)
@@ -144,7 +144,7 @@ def test_one_who_wishes_for_more_than_there_is_room_for_is_refused_and_keeps_its
     assert len(reader.owned) == 10
 
 
-def test_a_member_that_says_more_of_itself_is_refused_when_all_is_full() -> None:
+def test_a_member_with_more_metadata_is_refused_when_the_limit_is_reached() -> None:
     desk = assigning(10_000)
     reader = Reader("a")
     desk.settle(reader)
@@ -152,7 +152,7 @@ def test_a_member_that_says_more_of_itself_is_refused_when_all_is_full() -> None
     assert isinstance(desk.send(reader), GroupFull)
 
 
-def test_what_a_group_takes_follows_from_its_records_alone() -> None:
+def test_the_size_of_a_group_follows_from_its_records_alone() -> None:
     desk = assigning(1 << 20, orders=10)
     one, two = Reader("a"), Reader("b", pattern=".*")
     desk.settle(one, two)

@@ -47,7 +47,7 @@ def expire(desk: Desk, days: int, *, is_sound: bool = True, leaps: tuple[Leap, .
 # ── committing ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_offset_is_kept_with_all_that_was_said_of_it() -> None:
+def test_an_offset_is_stored_with_its_metadata() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     assert refused(desk.commit(42, leader, 1, metadata="näh")) == frozenset()
@@ -57,7 +57,7 @@ def test_an_offset_is_kept_with_all_that_was_said_of_it() -> None:
     assert desk.committed(OTHER_PLACE) is None
 
 
-def test_one_without_a_group_commits_for_a_group_that_has_no_members() -> None:
+def test_a_client_without_membership_may_commit_for_an_empty_group() -> None:
     desk = Desk()
     assert refused(desk.commit(7)) == frozenset()
     assert refused(desk.commit(8)) == frozenset()
@@ -68,7 +68,7 @@ def test_one_without_a_group_commits_for_a_group_that_has_no_members() -> None:
     assert found is not None and found.offset == 8
 
 
-def test_an_old_generation_commits_nothing() -> None:
+def test_an_old_generation_cannot_commit() -> None:
     desk = Desk()
     leader, follower = desk.stable(2)
     assert isinstance(desk.commit(1, leader, 1), IllegalGeneration)
@@ -80,7 +80,7 @@ def test_an_old_generation_commits_nothing() -> None:
     assert desk.committed() is None
 
 
-def test_a_member_may_commit_what_it_has_read_before_it_joins_again() -> None:
+def test_a_member_may_commit_what_it_has_read_before_it_rejoins() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     desk.enter()
@@ -88,13 +88,13 @@ def test_a_member_may_commit_what_it_has_read_before_it_joins_again() -> None:
     assert refused(desk.commit(5, leader, 1)) == frozenset()
 
 
-def test_a_member_without_an_assignment_commits_nothing() -> None:
+def test_a_member_without_an_assignment_cannot_commit() -> None:
     desk = Desk()
     leader = desk.enter().joined.member_id
     assert isinstance(desk.commit(5, leader, 1), RebalanceInProgress)
 
 
-def test_a_generation_of_a_group_that_is_not_there_is_refused() -> None:
+def test_a_generation_of_an_unknown_group_is_refused() -> None:
     assert isinstance(Desk().commit(5, "m", 1), IllegalGeneration)
 
 
@@ -106,7 +106,7 @@ def test_a_commit_is_a_sign_of_life() -> None:
         assert refused(desk.commit(offset, leader, 1)) == frozenset()
 
 
-def test_metadata_that_is_too_long_is_refused_for_that_partition_alone() -> None:
+def test_too_long_metadata_is_refused_for_that_partition_alone() -> None:
     desk = Desk()
     assert refused(desk.commit(1, metadata="x" * 4096)) == frozenset()
     assert refused(desk.commit(2, metadata="ä" * 2049)) == {PLACE}
@@ -114,7 +114,7 @@ def test_metadata_that_is_too_long_is_refused_for_that_partition_alone() -> None
     assert found is not None and found.offset == 1
 
 
-def test_a_refused_commit_does_not_bring_a_group_into_being() -> None:
+def test_a_refused_commit_does_not_create_a_group() -> None:
     desk = Desk()
     desk.commit(1, metadata="x" * 5_000)
     assert desk.machine.group(GROUP) is None
@@ -152,13 +152,13 @@ def test_offsets_of_a_topic_that_a_member_reads_are_not_deleted() -> None:
     assert desk.committed() is None
 
 
-def test_offsets_of_a_group_that_is_no_consumer_are_not_deleted_while_it_has_members() -> None:
+def test_offsets_of_a_non_consumer_group_are_not_deleted_while_it_has_members() -> None:
     desk = Desk()
     desk.join(knows_member_ids=False, protocol_type="connect")
     assert isinstance(deleted(desk, "orders"), GroupNotEmpty)
 
 
-def test_offsets_of_a_group_that_is_not_there_cannot_be_deleted() -> None:
+def test_offsets_of_an_unknown_group_cannot_be_deleted() -> None:
     assert isinstance(deleted(Desk(), "orders"), UnknownGroup)
 
 
@@ -174,7 +174,7 @@ def test_a_group_with_members_is_not_deleted() -> None:
     assert isinstance(desk.delete(), UnknownGroup)
 
 
-def test_a_deleted_topic_takes_its_offsets_along() -> None:
+def test_the_offsets_of_a_deleted_topic_are_deleted() -> None:
     desk = Desk()
     desk.commit(1)
     desk.commit(2, place=OTHER_PLACE)
@@ -183,7 +183,7 @@ def test_a_deleted_topic_takes_its_offsets_along() -> None:
     assert desk.committed(OTHER_PLACE) is not None
 
 
-def test_offsets_go_a_week_after_their_group_became_empty() -> None:
+def test_offsets_expire_a_week_after_their_group_became_empty() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     desk.commit(1, leader, 1)
@@ -197,13 +197,13 @@ def test_offsets_go_a_week_after_their_group_became_empty() -> None:
     assert desk.committed() is not None, "the clock is in doubt"
     leap = Leap(desk.now.wall_ms, 7 * DAY_MS)
     expire(desk, days=7, leaps=(leap,))
-    assert desk.committed() is not None, "the clock was set ahead by a week"
+    assert desk.committed() is not None, "the clock was set forward by a week"
     expire(desk, days=7)
     assert desk.committed() is None
     assert desk.machine.group(GROUP) is None
 
 
-def test_offsets_of_a_group_that_never_had_members_go_a_week_after_their_commit() -> None:
+def test_offsets_of_a_group_without_members_expire_a_week_after_their_commit() -> None:
     desk = Desk()
     desk.commit(1)
     desk.now_ms += 3 * DAY_MS
@@ -213,7 +213,7 @@ def test_offsets_of_a_group_that_never_had_members_go_a_week_after_their_commit(
     assert desk.committed(OTHER_PLACE) is not None
 
 
-def test_sessions_do_not_look_at_the_wall_clock() -> None:
+def test_sessions_do_not_depend_on_the_wall_clock() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     for wall_ms in (0, WALL_MS + 3_600_000, WALL_MS - 3_600_000):
@@ -221,10 +221,10 @@ def test_sessions_do_not_look_at_the_wall_clock() -> None:
     assert desk.heartbeat(leader, 1) is None
 
 
-# ── looking ──────────────────────────────────────────────────────────────────────────────────
+# ── describing ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_stable_group_shows_what_its_members_read() -> None:
+def test_a_stable_group_is_described_with_its_members_assignments() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     view = desk.view()
@@ -235,7 +235,7 @@ def test_a_stable_group_shows_what_its_members_read() -> None:
     assert member.metadata == subscription("orders")
 
 
-def test_a_group_in_flux_shows_who_is_there_and_no_more() -> None:
+def test_a_rebalancing_group_is_described_with_its_members_only() -> None:
     desk = Desk()
     desk.stable()
     desk.enter()
@@ -244,7 +244,7 @@ def test_a_group_in_flux_shows_who_is_there_and_no_more() -> None:
     assert [(m.metadata, m.assignment) for m in view.members] == [(b"", b"")] * 2
 
 
-def test_groups_with_offsets_only_are_listed_too() -> None:
+def test_groups_with_only_offsets_are_listed_too() -> None:
     desk = Desk()
     desk.commit(1)
     answer = desk.ask(lambda g, to, _: g.describe(None, to)).answer
@@ -255,7 +255,7 @@ def test_groups_with_offsets_only_are_listed_too() -> None:
 # ── restarts ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_stable_group_is_still_stable_after_a_restart_and_nobody_joins_again() -> None:
+def test_a_stable_group_is_still_stable_after_a_restart_without_rejoins() -> None:
     desk = Desk()
     leader, follower = desk.stable(2)
     desk.commit(5, leader, 2)
@@ -270,7 +270,7 @@ def test_a_stable_group_is_still_stable_after_a_restart_and_nobody_joins_again()
     assert found is not None and found.offset == 5
 
 
-def test_sessions_start_anew_after_a_restart_and_do_end() -> None:
+def test_sessions_start_over_after_a_restart_and_do_expire() -> None:
     desk = Desk()
     leader, follower = desk.stable(2)
     desk.restart()
@@ -281,7 +281,7 @@ def test_sessions_start_anew_after_a_restart_and_do_end() -> None:
     assert isinstance(desk.heartbeat(leader, 2), RebalanceInProgress)
 
 
-def test_a_generation_that_was_told_to_members_is_not_given_to_others_after_a_restart() -> None:
+def test_a_generation_number_seen_by_members_is_not_reused_after_a_restart() -> None:
     desk = Desk()
     first = desk.enter().joined
     desk.restart()
@@ -292,7 +292,7 @@ def test_a_generation_that_was_told_to_members_is_not_given_to_others_after_a_re
     assert desk.enter().joined.generation > 1
 
 
-def test_a_leader_that_vanishes_in_a_restart_is_not_waited_for() -> None:
+def test_a_leader_that_vanishes_during_a_restart_is_not_waited_for() -> None:
     desk = Desk()
     first = desk.enter()
     second = desk.enter()
@@ -305,7 +305,7 @@ def test_a_leader_that_vanishes_in_a_restart_is_not_waited_for() -> None:
     assert desk.join(member).joined.leader == member
 
 
-def test_a_rebalance_under_way_is_forgotten_by_a_restart() -> None:
+def test_a_rebalance_in_progress_is_forgotten_by_a_restart() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     desk.enter()
@@ -314,7 +314,7 @@ def test_a_rebalance_under_way_is_forgotten_by_a_restart() -> None:
     assert desk.heartbeat(leader, 1) is None
 
 
-def test_members_keep_what_they_last_said_over_a_restart() -> None:
+def test_members_keep_their_latest_subscription_across_a_restart() -> None:
     desk = Desk()
     (leader,) = desk.stable()
     changed = Protocol("range", subscription("payments"))
@@ -325,7 +325,7 @@ def test_members_keep_what_they_last_said_over_a_restart() -> None:
     assert desk.group.reads("payments") and not desk.group.reads("orders")
 
 
-def test_an_instance_that_took_a_place_has_it_after_a_restart() -> None:
+def test_an_instance_that_took_a_place_keeps_it_across_a_restart() -> None:
     desk = Desk()
     desk.stable(2, instances=True)
     back = desk.enter(instance="i1").joined
@@ -333,7 +333,7 @@ def test_an_instance_that_took_a_place_has_it_after_a_restart() -> None:
     assert desk.heartbeat(back.member_id, 2, "i1") is None
 
 
-def test_its_records_rebuild_what_is_durable() -> None:
+def test_the_durable_state_can_be_rebuilt_from_the_records() -> None:
     desk = Desk()
     leader, _ = desk.stable(2)
     desk.commit(5, leader, 2)
@@ -346,7 +346,7 @@ def test_its_records_rebuild_what_is_durable() -> None:
 # ── records ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_offset_is_written_as_its_page_says() -> None:
+def test_an_offset_has_the_documented_format() -> None:
     value = CommittedOffset(offset=5, term=3, metadata="m", committed_ms=1)
     record = to_record(OffsetKey("g", TOPIC_ID, 2), value)
     assert record.key == bytes.fromhex("9402a167c410") + TOPIC_ID + b"\x02"
@@ -363,7 +363,7 @@ def test_an_offset_is_written_as_its_page_says() -> None:
     ],
     ids=["key", "value", "mismatch", "empty"],
 )
-def test_a_record_of_a_later_version_is_not_passed_over(record: MachineRecord) -> None:
+def test_a_record_of_a_later_version_is_not_skipped(record: MachineRecord) -> None:
     with pytest.raises(NewerFormat):
         Groups(GroupConfig()).apply(record)
 

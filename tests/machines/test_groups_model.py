@@ -1,4 +1,4 @@
-"""Consumer groups under any order of joins, leaves, losses and restarts keep their promises."""
+"""Consumer groups keep their promises under any order of joins, leaves, losses and restarts."""
 
 from dataclasses import dataclass, field
 
@@ -16,9 +16,9 @@ from tests.machines.group_desk import GROUP, RANGE, STICKY, Desk, Waiting, subsc
 PARTITIONS = 4
 CLIENTS = 4
 ROUNDS = 5
-"""Enough to be given an id, to join with it, and to be assigned something."""
+"""Enough to get an id, to join with it, and to get an assignment."""
 WAIT_MS_MAX = 120_000
-"""Longer than all timeouts of the model, one after the other."""
+"""Longer than all timeouts of the model in sequence."""
 
 PROTOCOLS = (
     (RANGE,),
@@ -116,8 +116,8 @@ class GroupModel(RuleBasedStateMachine):
             assert group.generation.member(client.member_id) is not None
 
     @rule(numbers=st.sets(st.integers(0, CLIENTS - 1)), turn=st.integers(0, CLIENTS - 1))
-    def clients_do_what_clients_do(self, numbers: set[int], turn: int) -> None:
-        """Some clients go on as they should, and so the group comes to rest."""
+    def clients_behave_normally(self, numbers: set[int], turn: int) -> None:
+        """Some clients behave as they should, and so the group settles."""
         for _ in range(ROUNDS):
             for number in sorted(numbers):
                 client = self.clients[number]
@@ -139,13 +139,13 @@ class GroupModel(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.desk.restart()
-        for client in self.clients:  # their connections are gone, and with them their questions
+        for client in self.clients:  # their connections are gone, and with them their requests
             client.join = client.sync = None
         self.all_waits = []
 
     @precondition(lambda self: len(self.all_waits) > 3)
     @rule()
-    def nobody_waits_for_ever(self) -> None:
+    def no_request_waits_forever(self) -> None:
         for _ in range(WAIT_MS_MAX // 1_000):
             self.desk.now_ms += 1_000
             self.desk.carry_out(self.desk.machine.tick(self.desk.now))
@@ -197,7 +197,7 @@ class GroupModel(RuleBasedStateMachine):
         client.sync = None
         if isinstance(answer, Synced):
             for partition in answer.assignment:
-                # An instance keeps its part under another id; it is still one reader.
+                # An instance keeps its place under another id; it is still one reader.
                 owner = self.owners.setdefault((client.generation, partition), client.name)
                 assert owner == client.name, "two readers of one partition in one generation"
 

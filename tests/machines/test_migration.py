@@ -1,4 +1,4 @@
-"""Groups with members change their kind while these go on."""
+"""Groups change their protocol while their members keep running."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def classic_group(*readers: OldReader) -> MixedDesk:
 
 
 def together(desk: MixedDesk, old: list[OldReader], new: list[Reader], seconds: int = 12) -> None:
-    """Let readers of both kinds go on, and see that no two of them read the same."""
+    """Let readers of both kinds run, and check that no two of them read the same partition."""
     for _ in range(seconds * 2):
         for reader in old:
             desk.go_on(reader)
@@ -52,7 +52,7 @@ def apart(desk: MixedDesk, old: list[OldReader], new: list[Reader]) -> None:
 
 
 @pytest.mark.parametrize("is_cooperative", [True, False])
-def test_a_classic_group_is_upgraded_while_its_members_go_on(is_cooperative: bool) -> None:
+def test_a_classic_group_is_upgraded_while_its_members_keep_running(is_cooperative: bool) -> None:
     old = [OldReader(name, is_cooperative) for name in ("a", "b")]
     desk = classic_group(*old)
     before = desk.generation
@@ -84,7 +84,7 @@ def test_it_is_downgraded_when_only_classic_members_are_left(is_cooperative: boo
     assert desk.committed(PLACE) is not None
 
 
-def test_members_that_fall_silent_leave_a_classic_group_behind() -> None:
+def test_when_the_other_members_fall_silent_the_group_is_downgraded() -> None:
     old = OldReader("a")
     desk = classic_group(old)
     together(desk, [old], [Reader("new")])
@@ -93,7 +93,7 @@ def test_members_that_fall_silent_leave_a_classic_group_behind() -> None:
     assert old.owned == ALL
 
 
-def test_the_first_rebalance_after_a_downgrade_is_no_surprise() -> None:
+def test_the_first_rebalance_after_a_downgrade_is_announced() -> None:
     old = OldReader("a")
     desk = classic_group(old)
     new = Reader("new")
@@ -119,7 +119,7 @@ def test_a_restart_in_between_changes_nothing() -> None:
     assert sorted(p for one in old for p in one.owned) == sorted(ALL)
 
 
-def test_classic_members_come_into_a_group_whose_coordinator_assigns() -> None:
+def test_classic_members_can_join_a_group_whose_coordinator_assigns() -> None:
     desk = MixedDesk()
     new, old = Reader("new"), OldReader("a")
     desk.settle(new)
@@ -130,7 +130,7 @@ def test_classic_members_come_into_a_group_whose_coordinator_assigns() -> None:
     assert [one.is_classic for one in shown.members] == [False, True]
 
 
-def test_a_partition_is_given_on_only_when_its_classic_reader_has_let_it_go() -> None:
+def test_a_partition_is_reassigned_only_when_its_classic_reader_has_revoked_it() -> None:
     old = OldReader("a")
     desk = classic_group(old)
     new = Reader("new")
@@ -138,7 +138,7 @@ def test_a_partition_is_given_on_only_when_its_classic_reader_has_let_it_go() ->
     assert new.told == frozenset()
     assert isinstance(desk.heartbeat(old.member_id, old.generation), RebalanceInProgress)
     joined = desk.join(old.member_id, old.protocol).joined
-    assert joined.generation == old.generation, "it stays in its epoch until it has let go"
+    assert joined.generation == old.generation, "it stays in its epoch until it has revoked it"
     assert joined.leader == ""
     desk.send(new)
     assert new.told == frozenset()
@@ -151,10 +151,10 @@ def test_a_partition_is_given_on_only_when_its_classic_reader_has_let_it_go() ->
     assert new.told == lost
 
 
-def test_what_a_cooperative_member_has_yet_to_let_go_of_is_not_free_after_an_upgrade() -> None:
+def test_partitions_that_a_cooperative_member_is_revoking_are_not_free_after_an_upgrade() -> None:
     one, two = OldReader("a"), OldReader("b")
     desk = classic_group(one)
-    while one.generation == 1 or one.waits is None:  # until its assignment is under way
+    while one.generation == 1 or one.waits is None:  # until its assignment is in progress
         desk.go_on(two)
         desk.go_on(one)
     desk.go_on(two)
@@ -167,7 +167,7 @@ def test_what_a_cooperative_member_has_yet_to_let_go_of_is_not_free_after_an_upg
     assert new.owned
 
 
-def test_who_does_not_join_again_in_time_is_dropped() -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed() -> None:
     old = OldReader("a")
     desk = classic_group(old)
     new = Reader("new")
@@ -183,7 +183,7 @@ def test_who_does_not_join_again_in_time_is_dropped() -> None:
     assert desk.named(new.owned) == ALL
 
 
-def test_a_classic_member_is_heard_from_within_its_own_session() -> None:
+def test_a_classic_members_session_timeout_applies() -> None:
     old = OldReader("a")
     desk = classic_group(old)
     new = Reader("new")
@@ -196,7 +196,7 @@ def test_a_classic_member_is_heard_from_within_its_own_session() -> None:
     assert isinstance(desk.heartbeat(old.member_id, old.generation), UnknownMember)
 
 
-def test_an_old_generation_commits_nothing() -> None:
+def test_an_old_generation_cannot_commit() -> None:
     old = OldReader("a")
     desk = classic_group(old)
     before = old.generation
@@ -207,7 +207,7 @@ def test_an_old_generation_commits_nothing() -> None:
     assert isinstance(desk.commit(1, old.member_id, old.generation), Committed)
 
 
-def test_a_group_that_is_agreeing_is_upgraded_a_little_later() -> None:
+def test_a_rebalancing_group_is_upgraded_when_it_is_stable() -> None:
     desk = MixedDesk()
     first = desk.enter(OldReader("a").protocol)
     new = Reader("new")
@@ -219,7 +219,7 @@ def test_a_group_that_is_agreeing_is_upgraded_a_little_later() -> None:
     assert new.refused is None
 
 
-def test_who_waits_in_a_group_that_is_upgraded_joins_again() -> None:
+def test_a_waiting_member_of_an_upgraded_group_has_to_rejoin() -> None:
     old = OldReader("a")
     desk = classic_group(old)
     late = desk.enter(OldReader("b").protocol)
@@ -229,7 +229,7 @@ def test_who_waits_in_a_group_that_is_upgraded_joins_again() -> None:
     assert list(desk.consumers.members) == [old.member_id, "new"]
 
 
-def test_an_instance_changes_over_under_its_name() -> None:
+def test_an_instance_changes_its_protocol_under_its_name() -> None:
     old = OldReader("a", instance="i")
     desk = classic_group(old)
     new = Reader("new", instance="i")
@@ -240,11 +240,11 @@ def test_an_instance_changes_over_under_its_name() -> None:
     assert desk.consumers.members["new"].epoch == AWAY
     back = OldReader("a", instance="i")
     together(desk, [back], [])
-    assert desk.state == "Stable", "nobody but classic members is left"
+    assert desk.state == "Stable", "only classic members are left"
     assert back.owned == ALL
 
 
-def test_a_member_speaks_one_protocol_only() -> None:
+def test_a_member_uses_only_one_protocol() -> None:
     old = OldReader("a")
     desk = classic_group(old)
     new = Reader("new")
@@ -256,7 +256,7 @@ def test_a_member_speaks_one_protocol_only() -> None:
     assert isinstance(desk.send(posing), UnknownMember)
 
 
-def test_newcomers_must_suit_the_classic_members() -> None:
+def test_newcomers_must_be_compatible_with_the_classic_members() -> None:
     old = OldReader("a")
     desk = classic_group(old)
     desk.send(Reader("new"))
@@ -268,7 +268,7 @@ def test_newcomers_must_suit_the_classic_members() -> None:
 
 
 @pytest.mark.parametrize("assignment", [b"part", b"\0\0\0\0\0\0\0\0\0\1x"])
-def test_what_only_its_assignor_understands_is_not_upgraded(assignment: bytes) -> None:
+def test_a_group_with_a_custom_assignor_is_not_upgraded(assignment: bytes) -> None:
     desk = MixedDesk()
     joined = desk.enter(OldReader("a").protocol).joined
     desk.sync(joined.member_id, joined.generation, (joined.member_id, assignment))
@@ -276,7 +276,7 @@ def test_what_only_its_assignor_understands_is_not_upgraded(assignment: bytes) -
     assert isinstance(desk.group, ClassicGroup)
 
 
-def test_a_group_of_others_than_consumers_is_not_upgraded() -> None:
+def test_a_non_consumer_group_is_not_upgraded() -> None:
     desk = MixedDesk()
     joined = desk.join("", protocol_type="connect", knows_member_ids=False).joined
     desk.sync(joined.member_id, joined.generation)
@@ -292,7 +292,7 @@ def test_a_group_of_others_than_consumers_is_not_upgraded() -> None:
         (MigrationPolicy.BIDIRECTIONAL, True, True),
     ],
 )
-def test_groups_change_only_as_the_policy_allows(
+def test_groups_are_converted_only_as_the_policy_allows(
     policy: MigrationPolicy, may_upgrade: bool, may_downgrade: bool
 ) -> None:
     config = replace(CONFIG, consumer_migration_policy=policy)

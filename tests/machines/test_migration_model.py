@@ -1,4 +1,4 @@
-"""Members of both kinds share one group under any order of what can happen."""
+"""Members of both kinds share one group under any order of events."""
 
 import pytest
 from hypothesis import settings
@@ -22,7 +22,7 @@ old_numbers, new_numbers = st.integers(0, OLD - 1), st.integers(0, NEW - 1)
 
 
 class MigrationModel(RuleBasedStateMachine):
-    """Classic readers, cooperative or eager, and others; each of them comes and goes."""
+    """Classic readers, cooperative or eager, and new ones; all of them come and go."""
 
     is_cooperative = True
 
@@ -35,31 +35,31 @@ class MigrationModel(RuleBasedStateMachine):
         self.births = 0
 
     @rule(number=old_numbers, times=st.integers(1, 4))
-    def an_old_one_goes_on(self, number: int, times: int) -> None:
+    def a_classic_one_runs(self, number: int, times: int) -> None:
         for _ in range(times):
             self.desk.go_on(self.old[number])
-            self.nobody_reads_what_another_reads()
+            self.no_partition_has_two_readers()
 
     @rule(number=new_numbers, is_lost=st.booleans(), obeys=st.booleans())
-    def a_new_one_goes_on(self, number: int, is_lost: bool, obeys: bool) -> None:
+    def a_new_one_runs(self, number: int, is_lost: bool, obeys: bool) -> None:
         reader = self.new[number]
         self.desk.send(reader, is_lost=is_lost)
         if obeys and not is_lost:
             reader.obey()
 
     @rule(seconds=st.integers(1, 6))
-    def all_go_on(self, seconds: int) -> None:
+    def all_run(self, seconds: int) -> None:
         for _ in range(seconds):
             for old in self.old:
                 self.desk.go_on(old)
             for new in self.new:
                 self.desk.send(new)
                 new.obey()
-            self.nobody_reads_what_another_reads()
+            self.no_partition_has_two_readers()
             self.desk.pass_ms(500)
 
     @rule(number=old_numbers)
-    def an_old_one_leaves(self, number: int) -> None:
+    def a_classic_one_leaves(self, number: int) -> None:
         self.desk.depart(self.old[number])
 
     @rule(number=new_numbers)
@@ -70,7 +70,7 @@ class MigrationModel(RuleBasedStateMachine):
         reader.member_id = f"n{number}-{self.births}"
 
     @rule(number=old_numbers, lag=st.integers(0, 2))
-    def an_old_one_commits(self, number: int, lag: int) -> None:
+    def a_classic_one_commits(self, number: int, lag: int) -> None:
         reader = self.old[number]
         generation = reader.generation - lag
         if not reader.member_id or generation < 0:
@@ -104,7 +104,7 @@ class MigrationModel(RuleBasedStateMachine):
             for one in new:
                 self.desk.send(one)
                 one.obey()
-            self.nobody_reads_what_another_reads()
+            self.no_partition_has_two_readers()
             self.desk.pass_ms(500)
         group = self.desk.machine.group(GROUP)
         assert isinstance(group, ClassicGroup if only_old else MixedGroup)
@@ -113,7 +113,7 @@ class MigrationModel(RuleBasedStateMachine):
         assert read == sorted(self.desk.named(self.desk.places())), "each has one reader"
 
     def read(self) -> list[tuple[str, Named]]:
-        """What each of those reads who may think that they are members."""
+        """The partitions read by each reader that may think that it is a member."""
         group = self.desk.machine.group(GROUP)
         members = {} if group is None else group.members
         old = [(one.name, one.owned) for one in self.old if one.member_id in members]
@@ -121,7 +121,7 @@ class MigrationModel(RuleBasedStateMachine):
         return old + [(one.member_id, self.desk.named(one.owned)) for one in fresh]
 
     @invariant()
-    def nobody_reads_what_another_reads(self) -> None:
+    def no_partition_has_two_readers(self) -> None:
         found = [place for _, places in self.read() for place in places]
         assert len(found) == len(set(found)), self.read()
 

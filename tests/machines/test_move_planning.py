@@ -1,4 +1,4 @@
-"""Plans: nothing is lost by them, they come to an end, and they move no more than they must."""
+"""Plans lose nothing, come to an end, and move no more than they must."""
 
 import random
 from collections import Counter
@@ -28,7 +28,7 @@ def a_layout(*replicas: Replicas, topic: bytes = TOPIC, internal: bool = False) 
 
 
 def moved(layout: Layout, moves: list[PlannedMove]) -> Layout:
-    """Carry moves out at once."""
+    """Carry out moves at once."""
     done = {(move.topic_id, move.partition): move.nodes for move in moves}
     assert len(done) == len(moves), "a partition is moved once at a time"
     return replace(layout, replicas={**layout.replicas, **done})
@@ -55,14 +55,14 @@ def spread(nodes: Replicas, hosts: Mapping[int, Host]) -> int:
 
 
 def loads(layout: Layout, hosts: Mapping[int, Host]) -> tuple[list[int], list[int]]:
-    """How many replicas each broker holds that may hold any, and how many it is to lead."""
+    """How many replicas each eligible broker has, and how many partitions it should lead."""
     able = [node for node, host in hosts.items() if host.may_take]
     holds = Counter(node for nodes in layout.replicas.values() for node in nodes)
     leads = Counter(nodes[0] for nodes in layout.replicas.values())
     return [holds[node] for node in able], [leads[node] for node in able]
 
 
-# ── what is always so ────────────────────────────────────────────────────────────────────────
+# ── invariants ───────────────────────────────────────────────────────────────────────────────
 
 kinds = st.sampled_from([LIVE, LIVE, LIVE, AWAY, LOST, DRAINING])
 racks = st.sampled_from(["", "a", "b", "c"])
@@ -70,7 +70,7 @@ racks = st.sampled_from(["", "a", "b", "c"])
 
 @st.composite
 def clusters(draw: st.DrawFn) -> tuple[Layout, dict[int, Host]]:
-    """Some brokers in any state, and topics placed on them or on brokers that are no more."""
+    """Some brokers in any state, and topics placed on them or on brokers that no longer exist."""
     hosts = {
         node: replace(draw(kinds), rack=draw(racks))
         for node in range(1, 1 + draw(st.integers(1, 7)))
@@ -104,7 +104,9 @@ def test_every_plan_comes_to_an_end_and_then_plans_nothing(
 
 
 @given(clusters())
-def test_what_can_be_emptied_is_empty_in_the_end(cluster: tuple[Layout, dict[int, Host]]) -> None:
+def test_brokers_that_can_be_emptied_are_empty_in_the_end(
+    cluster: tuple[Layout, dict[int, Host]],
+) -> None:
     layout, hosts = cluster
     found, _ = settled(layout, hosts)
     able = {node for node, host in hosts.items() if host.may_take}
@@ -116,14 +118,14 @@ def test_what_can_be_emptied_is_empty_in_the_end(cluster: tuple[Layout, dict[int
 
 
 @given(clusters())
-def test_the_same_chance_plans_the_same(cluster: tuple[Layout, dict[int, Host]]) -> None:
+def test_the_same_random_seed_gives_the_same_plan(cluster: tuple[Layout, dict[int, Host]]) -> None:
     layout, hosts = cluster
     first = plan(layout, hosts, random.Random(7), MOVES_MAX, balances=True)
     assert plan(layout, hosts, random.Random(7), MOVES_MAX, balances=True) == first
 
 
 @given(clusters())
-def test_partitions_are_in_as_many_racks_as_they_can_be(
+def test_partitions_are_in_as_many_racks_as_possible(
     cluster: tuple[Layout, dict[int, Host]],
 ) -> None:
     layout, hosts = cluster
@@ -135,7 +137,7 @@ def test_partitions_are_in_as_many_racks_as_they_can_be(
 
 
 @given(clusters())
-def test_replicas_and_leaders_are_even_when_no_racks_are_in_the_way(
+def test_replicas_and_leaders_are_even_without_racks(
     cluster: tuple[Layout, dict[int, Host]],
 ) -> None:
     layout, hosts = cluster
@@ -147,7 +149,7 @@ def test_replicas_and_leaders_are_even_when_no_racks_are_in_the_way(
 
 
 @given(st.integers(1, 6), st.integers(1, 3), st.integers(1, 60))
-def test_a_broker_that_is_added_gets_its_share_and_no_more_moves_than_that(
+def test_a_new_broker_gets_its_share_with_as_few_moves_as_possible(
     brokers: int, replication: int, partitions: int
 ) -> None:
     replication = min(replication, brokers)
@@ -172,13 +174,13 @@ def test_nothing_is_planned_where_nothing_is_wrong() -> None:
     assert plan(layout, dict.fromkeys((1, 2, 3), LIVE), random.Random(1), 9, balances=True) == []
 
 
-def test_a_broker_that_is_away_for_a_while_keeps_what_it_has() -> None:
+def test_a_broker_that_is_briefly_absent_keeps_its_replicas() -> None:
     layout = a_layout((1, 2, 3))
     hosts = {1: LIVE, 2: LIVE, 3: AWAY, 4: LIVE}
     assert plan(layout, hosts, random.Random(1), 9, balances=True) == []
 
 
-def test_a_lost_replica_is_replaced_and_a_lost_first_one_is_followed_by_one_that_is_there() -> None:
+def test_a_lost_replica_is_replaced_and_a_lost_first_one_by_a_live_replica() -> None:
     hosts = {1: LOST, 2: LIVE, 3: LIVE, 4: LIVE}
     layout = a_layout((1, 2, 3), (2, 3, 1), (2, 3, 4))
     assert plan(layout, hosts, random.Random(1), 9) == [
@@ -187,26 +189,26 @@ def test_a_lost_replica_is_replaced_and_a_lost_first_one_is_followed_by_one_that
     ]
 
 
-def test_lost_replicas_come_before_drained_ones() -> None:
+def test_lost_replicas_are_replaced_before_drained_ones() -> None:
     hosts = {1: DRAINING, 2: LIVE, 3: LOST, 4: LIVE, 5: LIVE}
     layout = a_layout((1, 2), (1, 2), (2, 4, 3))
     (move,) = plan(layout, hosts, random.Random(1), 1)
     assert move == PlannedMove(TOPIC, 2, (2, 4, 5))
 
 
-def test_the_only_replica_on_a_lost_broker_is_not_replaced_by_an_empty_one() -> None:
+def test_an_only_replica_on_a_lost_broker_is_not_replaced_by_an_empty_one() -> None:
     hosts = {1: LOST, 2: LIVE, 3: LIVE}
     assert plan(a_layout((1,), (1, 2)), hosts, random.Random(1), 9) == []
 
 
-def test_a_move_towards_a_broker_that_was_lost_gets_another_aim() -> None:
+def test_a_move_to_a_lost_broker_gets_another_target() -> None:
     layout = replace(a_layout((1, 2)), targets={(TOPIC, 0): (1, 3)})
     hosts = {1: LIVE, 2: LIVE, 3: LOST, 4: LIVE}
     (move,) = plan(layout, hosts, random.Random(1), 9)
     assert move == PlannedMove(TOPIC, 0, (1, 2))  # which has the records already
 
 
-def test_moves_under_way_count_and_those_that_wait_for_somebody_do_not() -> None:
+def test_moves_in_progress_count_and_waiting_ones_do_not() -> None:
     layout = a_layout(*[(1, 2)] * 6)
     hosts = {1: DRAINING, 2: LIVE, 3: LIVE, 4: AWAY}
     live = replace(layout, targets={(TOPIC, 0): (3, 2), (TOPIC, 1): (3, 2)})
@@ -215,7 +217,7 @@ def test_moves_under_way_count_and_those_that_wait_for_somebody_do_not() -> None
     assert len(plan(stuck, hosts, random.Random(1), 3)) == 3
 
 
-def test_a_partition_that_is_being_moved_is_left_to_it() -> None:
+def test_a_partition_that_is_moving_is_not_planned_again() -> None:
     layout = replace(a_layout((1, 2)), targets={(TOPIC, 0): (1, 3)})
     hosts = {1: DRAINING, 2: LIVE, 3: LIVE, 4: LIVE}
     assert plan(layout, hosts, random.Random(1), 9) == []
@@ -234,7 +236,7 @@ def test_an_internal_topic_does_not_shrink_with_the_cluster() -> None:
     assert plan(layout, {1: LIVE, 2: LIVE, 3: LOST}, random.Random(1), 9) == []
 
 
-def test_a_drained_broker_is_emptied_and_its_leaders_are_shared_out() -> None:
+def test_a_drained_broker_is_emptied_and_its_leaders_are_distributed() -> None:
     hosts = {1: DRAINING, 2: LIVE, 3: LIVE, 4: LIVE}
     layout = a_layout(*[(1, 2, 3)] * 6)
     found, moves = settled(layout, hosts)
@@ -244,13 +246,13 @@ def test_a_drained_broker_is_emptied_and_its_leaders_are_shared_out() -> None:
     assert leads == [2, 2, 2]
 
 
-def test_nothing_is_balanced_while_a_broker_is_away() -> None:
+def test_nothing_is_rebalanced_while_a_broker_is_absent() -> None:
     layout = a_layout(*[(1,)] * 6)
     assert plan(layout, {1: LIVE, 2: LIVE, 3: AWAY}, random.Random(1), 9, balances=True) == []
     assert plan(layout, {1: LIVE, 2: LIVE, 3: LOST}, random.Random(1), 9, balances=True) != []
 
 
-def test_the_partitions_of_every_topic_are_shared_with_a_broker_that_is_added() -> None:
+def test_a_new_broker_gets_partitions_of_every_topic() -> None:
     ours = {(TOPIC, index): (1,) for index in range(4)}
     theirs = {(OTHER, index): (1,) for index in range(4)}
     layout = Layout(replicas={**ours, **theirs})
@@ -261,13 +263,13 @@ def test_the_partitions_of_every_topic_are_shared_with_a_broker_that_is_added() 
     }
 
 
-def test_leaders_are_evened_without_moving_a_record() -> None:
+def test_leaders_are_balanced_without_moving_a_record() -> None:
     layout = a_layout(*[(1, 2, 3)] * 6)
     found, _ = settled(layout, dict.fromkeys((1, 2, 3), LIVE), balances=True)
     assert loads(found, dict.fromkeys((1, 2, 3), LIVE)) == ([6, 6, 6], [2, 2, 2])
 
 
-def test_a_cluster_is_lopsided_when_a_broker_has_less_than_half_of_its_share() -> None:
+def test_a_cluster_is_unbalanced_when_a_broker_has_less_than_half_of_its_share() -> None:
     hosts = dict.fromkeys((1, 2, 3), LIVE)
     assert is_lopsided(a_layout(*[(1, 2)] * 4), hosts)
     assert not is_lopsided(a_layout((1, 2), (2, 3), (3, 1)), hosts)
@@ -276,7 +278,7 @@ def test_a_cluster_is_lopsided_when_a_broker_has_less_than_half_of_its_share() -
     assert not is_lopsided(a_layout(), {})
 
 
-def test_replication_is_raised_over_racks_and_lowered_where_it_costs_least() -> None:
+def test_replication_is_raised_across_racks_and_lowered_where_it_costs_least() -> None:
     hosts = {1: Host(rack="a"), 2: Host(rack="a"), 3: Host(rack="b"), 4: Host(rack="c")}
     raised = set_replication(a_layout((1,), (2,)), TOPIC, 3, hosts, random.Random(1))
     assert [(move.nodes[0], set(move.nodes)) for move in raised] == [(1, {1, 3, 4}), (2, {2, 3, 4})]
@@ -289,7 +291,7 @@ def test_replication_is_raised_over_racks_and_lowered_where_it_costs_least() -> 
 
 
 @pytest.mark.parametrize("replication", [0, 4])
-def test_replicas_for_which_there_are_no_brokers_are_refused(replication: int) -> None:
+def test_more_replicas_than_brokers_are_refused(replication: int) -> None:
     hosts = {1: LIVE, 2: LIVE, 3: LIVE, 4: DRAINING}
     with pytest.raises(InvalidReplicas):
         set_replication(a_layout((1, 2)), TOPIC, replication, hosts, random.Random(1))

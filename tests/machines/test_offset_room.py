@@ -1,4 +1,4 @@
-"""All offsets of a coordinator have a limit, which is checked when deciding and never later."""
+"""All offsets of a coordinator have a limit, which is checked only when deciding."""
 
 import sys
 
@@ -28,7 +28,7 @@ def homeless(answer: Answer | None) -> object:
     return answer.homeless
 
 
-def test_offsets_beyond_the_limit_are_refused_and_those_that_are_kept_move_on() -> None:
+def test_offsets_beyond_the_limit_are_refused_and_existing_ones_can_move_on() -> None:
     desk = Desk(SMALL)
     assert not homeless(desk.commit(1, metadata="m" * 600))
     assert homeless(desk.commit(1, place=OTHER)) == {OTHER}
@@ -38,7 +38,7 @@ def test_offsets_beyond_the_limit_are_refused_and_those_that_are_kept_move_on() 
     assert not homeless(desk.commit(5, place=OTHER)), "there is room again"
 
 
-def test_one_commit_cannot_pass_the_limit_by_naming_many_partitions() -> None:
+def test_one_commit_cannot_exceed_the_limit_by_naming_many_partitions() -> None:
     desk = Desk(SMALL)
     offsets = tuple(((TOPIC_ID, number), 1, -1, "") for number in range(10))
     command = Commit(group=GROUP, generation=-1, member=Identity(member_id=""), offsets=offsets)
@@ -46,7 +46,7 @@ def test_one_commit_cannot_pass_the_limit_by_naming_many_partitions() -> None:
     assert homeless(asked.answer) == {place for place, *_ in offsets[3:]}
 
 
-def test_what_transactions_want_to_commit_counts_as_well() -> None:
+def test_offsets_of_open_transactions_count_as_well() -> None:
     desk = Desk(GroupConfig(offsets_bytes_max=3 * (256 + name_bytes(GROUP))))
     offsets = tuple(((TOPIC_ID, number), 1, -1, "") for number in range(4))
     commit = Commit(group=GROUP, generation=-1, member=Identity(member_id=""), offsets=offsets)
@@ -58,7 +58,7 @@ def test_what_transactions_want_to_commit_counts_as_well() -> None:
     assert desk.machine.offsets_bytes == 0
 
 
-def test_a_log_that_holds_more_than_the_limit_is_read_all_the_same() -> None:
+def test_a_log_with_more_than_the_limit_can_still_be_read() -> None:
     large = Desk(GroupConfig())
     for number in range(20):
         large.commit(1, place=(TOPIC_ID, number))
@@ -70,13 +70,13 @@ def test_a_log_that_holds_more_than_the_limit_is_read_all_the_same() -> None:
     assert homeless(desk.commit(2, place=(TOPIC_ID, 99))) == {(TOPIC_ID, 99)}
 
 
-def test_what_is_no_ascii_counts_as_what_it_takes_in_memory() -> None:
+def test_non_ascii_text_counts_by_its_size_in_memory() -> None:
     desk = Desk(SMALL)
     assert homeless(desk.commit(1, metadata="m" * 300 + "\N{SAUROPOD}")) == {PLACE}
     assert not homeless(desk.commit(1, metadata="m" * 150 + "\N{SAUROPOD}"))
 
 
-def test_names_of_groups_count_and_are_free_again_with_their_offsets() -> None:
+def test_names_of_groups_count_and_are_freed_with_their_offsets() -> None:
     desk = Desk(GroupConfig(offsets_bytes_max=10_000))
     groups = [f"{number}".ljust(1_000, "n") for number in range(10)]
     refused = sum(bool(homeless(commit_of(desk, group))) for group in groups)
@@ -101,7 +101,7 @@ texts = st.text(alphabet=st.sampled_from("aZ~\xe4\u4e2d\U0001f995"), min_size=1,
 
 
 @given(metadata=texts, group=texts)
-def test_offsets_are_counted_with_no_less_than_their_texts_take(metadata: str, group: str) -> None:
+def test_offsets_count_for_at_least_the_size_of_their_texts(metadata: str, group: str) -> None:
     desk = Desk(GroupConfig())
     assert not homeless(commit_of(desk, group, metadata))
     truth = sys.getsizeof(metadata) + sys.getsizeof(group)

@@ -1,4 +1,4 @@
-"""Placement: replicas and leaders evenly, racks apart, the same for the same chance."""
+"""Placement: even replicas and leaders, separate racks, and the same result for the same seed."""
 
 import random
 from collections import Counter
@@ -14,7 +14,7 @@ racks = st.dictionaries(st.integers(1, 9), st.sampled_from(["", "a", "b", "c"]),
 
 
 @given(racks, st.integers(1, 40), st.data())
-def test_every_partition_is_on_as_many_brokers_as_asked_each_once(
+def test_every_partition_is_on_as_many_distinct_brokers_as_requested(
     racks: dict[int, str], partitions: int, data: st.DataObject
 ) -> None:
     replication = data.draw(st.integers(1, len(racks)))
@@ -40,7 +40,7 @@ def test_leaders_and_replicas_are_spread_evenly(
 
 
 @given(racks, st.integers(1, 20), st.integers(1, 3))
-def test_replicas_are_in_different_racks_while_there_are_more(
+def test_replicas_are_in_different_racks_as_long_as_there_are_more(
     racks: dict[int, str], partitions: int, replication: int
 ) -> None:
     named = {node: rack or f"alone-{node}" for node, rack in racks.items()}
@@ -51,17 +51,17 @@ def test_replicas_are_in_different_racks_while_there_are_more(
 
 
 @given(racks, st.integers(0, 1000))
-def test_the_same_chance_places_the_same(racks: dict[int, str], seed: int) -> None:
+def test_the_same_random_seed_gives_the_same_placement(racks: dict[int, str], seed: int) -> None:
     first = place(racks, [], 10, 1, random.Random(seed))
     assert place(racks, [], 10, 1, random.Random(seed)) == first
 
 
-def test_what_is_held_already_counts() -> None:
+def test_existing_replicas_count() -> None:
     placed = place({1: "", 2: "", 3: ""}, [(1, 2)] * 4, 4, 1, random.Random(4))
     assert Counter(one[0] for one in placed) == {3: 2, 2: 2}  # 1 leads four already
 
 
-def test_small_topics_do_not_all_begin_with_the_same_broker() -> None:
+def test_small_topics_do_not_all_start_with_the_same_broker() -> None:
     firsts = {place({1: "", 2: "", 3: ""}, [], 1, 1, random.Random(s))[0] for s in range(30)}
     assert len(firsts) == 3
 

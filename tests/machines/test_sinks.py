@@ -34,7 +34,7 @@ from tests.machines.batch_desk import QUERY, SINK, BatchDesk, named
 DAY_MS = 24 * 3600 * 1000
 
 
-def test_the_transactions_named_are_committed_and_the_batchs_others_aborted() -> None:
+def test_the_named_transactions_are_committed_and_the_batchs_others_aborted() -> None:
     desk = BatchDesk()
     driver = desk.register()
     chosen = {**desk.ready(7, driver, 0), **desk.ready(7, driver, 1)}
@@ -58,7 +58,7 @@ def test_the_decision_is_one_batch_of_records() -> None:
     assert keys == [SinkKey(QUERY, SINK), named(0, driver, 0), named(0, driver, 1)]
 
 
-def test_there_is_no_answer_before_all_partitions_know() -> None:
+def test_the_answer_waits_for_the_markers_of_all_partitions() -> None:
     desk = BatchDesk()
     driver = desk.register()
     chosen = desk.ready(0, driver)
@@ -80,7 +80,7 @@ def test_the_first_decision_wins_and_a_later_one_learns_it() -> None:
     assert desk.decision(0) == tuple(first)
 
 
-def test_who_asks_the_same_again_has_decided_it_himself() -> None:
+def test_a_repeated_decision_counts_as_the_drivers_own() -> None:
     desk = BatchDesk()
     driver = desk.register()
     chosen = desk.ready(0, driver)
@@ -94,7 +94,7 @@ def test_a_driver_that_comes_after_a_decision_finds_it_and_it_is_rolled_forward(
     driver = desk.register()
     chosen = desk.ready(3, driver)
     desk.decide(3, driver, chosen)
-    desk.restart()  # before any partition was told
+    desk.restart()  # before any marker was written
     driver = desk.register()
     assert desk.decision(3) == tuple(chosen)
     desk.complete()
@@ -103,7 +103,7 @@ def test_a_driver_that_comes_after_a_decision_finds_it_and_it_is_rolled_forward(
     assert list(desk.ends.values()) == [True]
 
 
-def test_a_new_driver_fences_the_one_before_and_takes_back_what_it_left() -> None:
+def test_a_new_driver_fences_the_previous_one_and_aborts_its_leftovers() -> None:
     desk = BatchDesk()
     old = desk.register()
     prepared = desk.ready(0, old, 0)
@@ -120,7 +120,7 @@ def test_a_new_driver_fences_the_one_before_and_takes_back_what_it_left() -> Non
     assert set(desk.ends.values()) == {False}
 
 
-def test_a_driver_that_never_registered_decides_and_begins_nothing() -> None:
+def test_an_unregistered_driver_can_neither_decide_nor_begin() -> None:
     desk = BatchDesk()
     with pytest.raises(InvalidTransactionState):
         desk.decide(0, 1, {})
@@ -154,7 +154,7 @@ def test_a_task_that_comes_after_the_decision_writes_nothing() -> None:
         desk.init(name=named(0, driver, 9))
 
 
-def test_a_decision_is_all_or_none() -> None:
+def test_a_decision_is_atomic() -> None:
     desk = BatchDesk()
     driver = desk.register()
     ready = desk.ready(0, driver, 0)
@@ -181,7 +181,7 @@ def test_a_transaction_of_a_batch_is_not_committed_alone_but_can_be_aborted() ->
     assert desk.machine.get(name) is None
 
 
-def test_the_batches_that_follow_leave_nothing_behind() -> None:
+def test_later_batches_leave_nothing_behind() -> None:
     desk = BatchDesk()
     driver = desk.register()
     sizes = set()
@@ -195,7 +195,7 @@ def test_the_batches_that_follow_leave_nothing_behind() -> None:
     assert len(desk.machine._deadlines) <= 100  # memory only: nothing else shows it
 
 
-def test_a_batch_that_nobody_decides_is_aborted_after_days() -> None:
+def test_an_undecided_batch_is_aborted_after_days() -> None:
     desk = BatchDesk()
     driver = desk.register()
     desk.ready(0, driver)
@@ -237,7 +237,7 @@ def test_a_sink_without_batches_for_long_is_forgotten() -> None:
     assert list(desk.machine.records()) == []
 
 
-def test_names_and_numbers_of_sinks_have_limits() -> None:
+def test_names_and_numbers_of_sinks_are_limited() -> None:
     desk = BatchDesk(TransactionConfig(sinks_max=0))
     with pytest.raises(TooManyTransactions):
         desk.register()
@@ -245,7 +245,7 @@ def test_names_and_numbers_of_sinks_have_limits() -> None:
         desk.machine.register(RegisterDriver(query="a/b", sink="s"), lambda _: None, desk.now)
 
 
-def test_the_record_of_a_sink_is_as_documented() -> None:
+def test_the_record_of_a_sink_has_the_documented_format() -> None:
     value = Sink(driver_epoch=3, changed_ms=2, batch=7, decided_by=2, attempts=((0, 0), (1, 4)))
     record = sink_to_record(SinkKey("q", "s"), value)
     assert record.key.hex(" ") == "93 02 a1 71 a1 73"
@@ -267,7 +267,7 @@ STEPS = st.lists(
 
 @settings(deadline=None, max_examples=150)
 @given(STEPS)
-def test_whatever_happens_a_batch_is_committed_as_decided_first_or_not_at_all(
+def test_a_batch_is_always_committed_as_first_decided_or_not_at_all(
     steps: list[tuple[str, int, int]],
 ) -> None:
     desk = BatchDesk()
@@ -303,14 +303,14 @@ def test_whatever_happens_a_batch_is_committed_as_decided_first_or_not_at_all(
                     desk.restore()
         except TransactionError:
             continue
-    desk.register()  # nobody will decide any more
+    desk.register()  # no driver will decide any more
     desk.complete()
     assert desk.machine.open_count == 0
     committed = {producer_id for producer_id, is_commit in desk.ends.items() if is_commit}
     assert committed == set().union(*decided.values())
 
 
-def test_what_is_known_of_the_newest_batches_is_bounded_together() -> None:
+def test_the_remembered_batches_of_all_sinks_are_limited_together() -> None:
     desk = BatchDesk(TransactionConfig(sink_attempts_max=2))
     driver = desk.register()
     desk.commit(0, driver, {**desk.ready(0, driver, 0), **desk.ready(0, driver, 1)})

@@ -1,4 +1,4 @@
-"""Which topics a consumer wants, read from bytes that may be anything."""
+"""The topics of a subscription, read from bytes that may be anything."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ def test_topics_are_found_whatever_follows_them() -> None:
     assert topics_of(subscription(rest=b"")) == frozenset()
 
 
-def test_what_is_no_subscription_is_told_apart() -> None:
+def test_bytes_that_are_not_a_subscription_are_recognized() -> None:
     whole = subscription("orders", rest=b"")
     for length in range(len(whole)):
         assert topics_of(whole[:length]) is None
@@ -31,14 +31,14 @@ def test_what_is_no_subscription_is_told_apart() -> None:
 
 @given(st.binary(max_size=60))
 def test_no_bytes_do_any_harm(data: bytes) -> None:
-    """They are read, or they are None; nothing is raised."""
+    """They are read, or the result is None; nothing is raised."""
     found = subscription_of(data)
     assert found is None or found.topics == topics_of(data)
     assert isinstance(topics_of(data), frozenset | None)
     assert isinstance(assigned_of(data), frozenset | None)
 
 
-def test_what_a_consumer_owns_is_found_since_version_1() -> None:
+def test_owned_partitions_are_found_since_version_1() -> None:
     owned = frozenset({("a", 1), ("a", 3), ("b", 0)})
     assert subscription_of(metadata(("a", "b"), owned)) == Subscription(frozenset("ab"), owned)
     assert subscription_of(encode_subscription(["a"])) == Subscription(frozenset("a"), frozenset())
@@ -46,7 +46,7 @@ def test_what_a_consumer_owns_is_found_since_version_1() -> None:
     assert all(subscription_of(whole[:length]) is None for length in range(len(whole)))
 
 
-def test_an_assignment_is_read_unless_there_is_more_to_it() -> None:
+def test_an_assignment_is_read_unless_it_has_extra_data() -> None:
     whole = encode_assignment({"a": [1, 2], "b": [0]})
     assert assigned_of(whole) == frozenset({("a", 1), ("a", 2), ("b", 0)})
     assert assigned_of(b"") == frozenset()

@@ -1,4 +1,4 @@
-"""Patterns for names of topics: the same answers as Python's engine, but never in a long time."""
+"""Patterns for topic names: the same answers as Python's engine, but always in bounded time."""
 
 import random
 import re
@@ -60,19 +60,19 @@ def test_a_name_matches_as_a_whole(pattern: str, yes: str, no: str) -> None:
         "\\",
     ],
 )
-def test_what_cannot_be_matched_in_a_bounded_time_or_is_wrong_is_refused(pattern: str) -> None:
+def test_a_pattern_that_is_wrong_or_has_no_time_bound_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidExpression):
         TopicPattern(pattern)
 
 
-def test_a_pattern_that_makes_other_engines_run_for_ever_is_matched_at_once() -> None:
+def test_a_pattern_that_makes_other_engines_run_forever_is_matched_at_once() -> None:
     pattern = TopicPattern("(a*)*(a|aa)+" + "a?" * 100 + "b")
     begin = time.process_time()
     assert not pattern.matches("a" * 249)
     assert time.process_time() - begin < 2
 
 
-def test_what_a_pattern_remembers_is_bounded_whatever_names_it_meets() -> None:
+def test_a_patterns_cache_is_bounded_whatever_names_it_meets() -> None:
     pattern = TopicPattern("(a|b)*a(a|b){200}")
     chance = random.Random(1)
     for _ in range(30):

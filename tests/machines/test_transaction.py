@@ -1,4 +1,4 @@
-"""The life of the transactions under one id: what is allowed when, and who is fenced by what."""
+"""The life cycle of one id's transactions: what is allowed when, and who fences whom."""
 
 import pytest
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ def exhausted() -> tuple[Desk, Producer]:
     return desk, Producer(desk.known.producer_id, EPOCH_LAST)
 
 
-def test_a_first_producer_needs_an_id_and_begins_at_epoch_0() -> None:
+def test_the_first_producer_gets_an_id_and_epoch_0() -> None:
     with pytest.raises(ProducerIdNeeded):
         init(None, Init(transactional_id=NAME, timeout_ms=1), 0)
     desk = Desk()
@@ -35,7 +35,7 @@ def test_a_first_producer_needs_an_id_and_begins_at_epoch_0() -> None:
     assert desk.is_in(State.EMPTY)
 
 
-def test_each_producer_that_comes_fences_the_one_before() -> None:
+def test_each_new_producer_fences_the_previous_one() -> None:
     desk = Desk()
     old = desk.init()
     new = desk.init()
@@ -45,7 +45,7 @@ def test_each_producer_that_comes_fences_the_one_before() -> None:
     desk.add(new)
 
 
-def test_a_new_producer_has_the_open_transaction_aborted_at_an_epoch_between() -> None:
+def test_a_new_producer_aborts_the_open_transaction_at_an_epoch_in_between() -> None:
     desk = Desk()
     old = desk.init()
     desk.add(old, A, B)
@@ -56,7 +56,7 @@ def test_a_new_producer_has_the_open_transaction_aborted_at_an_epoch_between() -
         desk.end(old)
 
 
-def test_a_producer_that_goes_on_after_an_error_is_given_the_next_epoch_once() -> None:
+def test_a_producer_that_recovers_from_an_error_gets_the_next_epoch_once() -> None:
     desk = Desk()
     first = desk.init()
     raised = desk.init(expected=first)
@@ -64,7 +64,7 @@ def test_a_producer_that_goes_on_after_an_error_is_given_the_next_epoch_once() -
     assert desk.init(expected=first) == raised, "the answer was lost, and it asks again"
 
 
-def test_a_zombie_cannot_go_on_with_an_old_epoch_beside_an_open_transaction() -> None:
+def test_a_zombie_cannot_recover_with_an_old_epoch_beside_an_open_transaction() -> None:
     desk = Desk()
     zombie = desk.init()
     heir = desk.init()
@@ -74,7 +74,7 @@ def test_a_zombie_cannot_go_on_with_an_old_epoch_beside_an_open_transaction() ->
     assert desk.is_in(State.ONGOING)
 
 
-def test_another_producer_id_is_no_ones() -> None:
+def test_another_producer_id_is_unknown() -> None:
     desk = Desk()
     producer = desk.init()
     with pytest.raises(InvalidProducerMapping):
@@ -83,7 +83,7 @@ def test_another_producer_id_is_no_ones() -> None:
         Desk().end(producer)
 
 
-def test_only_partitions_that_were_added_may_be_written_to() -> None:
+def test_only_added_partitions_may_be_written_to() -> None:
     desk = Desk()
     producer = desk.init()
     assert desk.missing(producer, A) == {A}
@@ -96,7 +96,7 @@ def test_only_partitions_that_were_added_may_be_written_to() -> None:
     assert desk.missing(producer, A) == {A}
 
 
-def test_the_next_transaction_waits_until_the_one_before_is_complete() -> None:
+def test_the_next_transaction_waits_until_the_previous_one_is_complete() -> None:
     desk = Desk()
     producer = desk.init()
     assert desk.add(producer, A) == 1
@@ -109,7 +109,7 @@ def test_the_next_transaction_waits_until_the_one_before_is_complete() -> None:
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_b29_to_end_twice_is_to_end_once(*, is_commit: bool) -> None:
+def test_b29_ending_twice_is_the_same_as_ending_once(*, is_commit: bool) -> None:
     desk = Desk()
     producer = desk.init()
     desk.add(producer)
@@ -122,7 +122,7 @@ def test_b29_to_end_twice_is_to_end_once(*, is_commit: bool) -> None:
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_b29_to_end_twice_with_v2_gives_the_same_epoch_twice(*, is_commit: bool) -> None:
+def test_b29_ending_twice_with_v2_gives_the_same_epoch_twice(*, is_commit: bool) -> None:
     desk = Desk()
     producer = desk.init()
     desk.add(producer)
@@ -136,7 +136,7 @@ def test_b29_to_end_twice_with_v2_gives_the_same_epoch_twice(*, is_commit: bool)
 
 @pytest.mark.parametrize("is_commit", [True, False])
 @pytest.mark.parametrize("is_next_commit", [True, False])
-def test_with_v2_the_end_of_the_next_transaction_waits_for_that_of_the_one_before(
+def test_with_v2_the_end_of_the_next_transaction_waits_for_that_of_the_previous_one(
     *, is_commit: bool, is_next_commit: bool
 ) -> None:
     desk = Desk()
@@ -149,7 +149,7 @@ def test_with_v2_the_end_of_the_next_transaction_waits_for_that_of_the_one_befor
     assert desk.end(following, is_commit=False, is_v2=True).epoch == following.epoch + 1
 
 
-def test_what_is_committed_cannot_be_aborted_nor_the_other_way() -> None:
+def test_a_committed_transaction_cannot_be_aborted_nor_the_other_way_round() -> None:
     desk = Desk()
     producer = desk.init()
     desk.add(producer)
@@ -161,7 +161,7 @@ def test_what_is_committed_cannot_be_aborted_nor_the_other_way() -> None:
         desk.end(producer, is_commit=False)
 
 
-def test_what_was_not_begun_cannot_be_committed() -> None:
+def test_a_transaction_that_was_not_begun_cannot_be_committed() -> None:
     desk = Desk()
     producer = desk.init()
     with pytest.raises(InvalidTransactionState):
@@ -170,7 +170,7 @@ def test_what_was_not_begun_cannot_be_committed() -> None:
         desk.end(producer, is_v2=True)
 
 
-def test_with_v2_what_was_not_begun_can_be_aborted_and_raises_the_epoch() -> None:
+def test_with_v2_a_transaction_that_was_not_begun_can_be_aborted_which_raises_the_epoch() -> None:
     desk = Desk()
     producer = desk.init()
     following = desk.end(producer, is_commit=False, is_v2=True)
@@ -218,7 +218,7 @@ def test_with_v2_an_id_is_replaced_at_the_end_of_its_last_transaction() -> None:
         desk.add(old)
 
 
-def test_a_prepared_transaction_takes_no_more_and_is_ended_by_who_knows_it() -> None:
+def test_a_prepared_transaction_accepts_no_more_and_can_be_ended_by_another_process() -> None:
     desk = Desk()
     producer = desk.init()
     desk.add(producer, A)
@@ -245,7 +245,7 @@ def test_a_transaction_has_a_limited_number_of_partitions() -> None:
 
 
 @pytest.mark.parametrize("is_prepared", [False, True])
-def test_a_producer_that_comes_back_may_keep_what_is_prepared(is_prepared: bool) -> None:
+def test_a_returning_producer_may_keep_its_prepared_transaction(is_prepared: bool) -> None:
     desk = Desk()
     writer = desk.init()
     desk.add(writer, A)
@@ -254,7 +254,7 @@ def test_a_producer_that_comes_back_may_keep_what_is_prepared(is_prepared: bool)
     came = desk.keep()
     again = desk.keep()
     assert came.producer == Producer(writer.producer_id, writer.epoch + 1)
-    assert came.kept == again.kept == writer, "what it noted when it prepared is what it finds"
+    assert came.kept == again.kept == writer, "it finds what it noted when it prepared"
     with pytest.raises(ProducerFenced):
         desk.end(writer)
     with pytest.raises(InvalidTransactionState):
@@ -265,7 +265,7 @@ def test_a_producer_that_comes_back_may_keep_what_is_prepared(is_prepared: bool)
     assert desk.keep().kept is None
 
 
-def test_who_comes_back_again_and_again_does_not_prolong_what_is_prepared() -> None:
+def test_returning_repeatedly_does_not_prolong_a_prepared_transaction() -> None:
     desk = Desk(TransactionConfig(prepared_ms_max=10_000))
     producer = desk.init()
     desk.add(producer, A)
@@ -278,7 +278,7 @@ def test_who_comes_back_again_and_again_does_not_prolong_what_is_prepared() -> N
     assert desk.is_in(State.PREPARE_ABORT)
 
 
-def test_a_producer_of_two_phases_has_days_for_its_transaction() -> None:
+def test_a_two_phase_producer_has_days_for_its_transaction() -> None:
     desk = Desk(TransactionConfig(prepared_ms_max=10_000))
     producer = desk.keep().producer
     desk.add(producer, A)
@@ -289,7 +289,7 @@ def test_a_producer_of_two_phases_has_days_for_its_transaction() -> None:
     assert desk.is_in(State.PREPARE_ABORT)
 
 
-def test_of_a_long_owner_only_the_beginning_is_kept() -> None:
+def test_only_the_beginning_of_a_long_owner_is_kept() -> None:
     desk = Desk()
     producer = desk.init()
     desk.add(producer, A)

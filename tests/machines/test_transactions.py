@@ -1,4 +1,4 @@
-"""All transactional ids of a coordinator: timeouts, limits, and what a restart finds."""
+"""All transactional ids of a coordinator: timeouts, limits, and restarts."""
 
 import pytest
 
@@ -24,7 +24,7 @@ from kafkaesque.machines.transactions.transactions import Transactions
 from tests.machines.transaction_desk import TIMEOUT_MS, A, B, Desk
 
 
-def test_b27_what_is_left_open_is_aborted_by_its_time_out_and_its_producer_fenced() -> None:
+def test_b27_an_open_transaction_times_out_and_its_producer_is_fenced() -> None:
     desk = Desk()
     producer = desk.init()
     desk.add(producer, A)
@@ -49,7 +49,7 @@ def test_a_clock_that_is_set_back_does_not_keep_a_transaction_open(wall_ms: int)
     assert desk.is_in(State.PREPARE_ABORT)
 
 
-def test_a_clock_in_doubt_neither_aborts_early_nor_forgets() -> None:
+def test_a_clock_in_doubt_neither_aborts_early_nor_expires_ids() -> None:
     desk = Desk(TransactionConfig(id_expiration_ms=100))
     producer = desk.init()
     desk.add(producer, A)
@@ -65,7 +65,7 @@ def test_a_clock_in_doubt_neither_aborts_early_nor_forgets() -> None:
     assert desk.machine.expire(late._replace(ages=Ages(now_ms=late.wall_ms))).records != []
 
 
-def test_a_restart_counts_what_has_passed_of_the_time_out() -> None:
+def test_a_restart_counts_the_elapsed_part_of_the_timeout() -> None:
     desk = Desk()
     desk.add(desk.init(), A)
     desk.pass_ms(TIMEOUT_MS - 10)
@@ -77,7 +77,7 @@ def test_a_restart_counts_what_has_passed_of_the_time_out() -> None:
     assert desk.is_in(State.PREPARE_ABORT)
 
 
-def test_the_time_out_of_one_transaction_does_not_hit_the_next() -> None:
+def test_the_timeout_of_one_transaction_does_not_hit_the_next() -> None:
     desk = Desk()
     producer = desk.init()
     desk.add(producer)
@@ -100,7 +100,7 @@ def test_b28_a_restart_between_two_partitions_loses_neither() -> None:
     assert desk.known.places == (A, B)
 
 
-def test_b27_what_is_decided_stays_decided_and_is_found_after_a_restart() -> None:
+def test_b27_a_decision_survives_and_is_found_after_a_restart() -> None:
     desk = Desk()
     desk.add(producer := desk.init(), A)
     desk.end(producer)
@@ -119,7 +119,7 @@ def test_the_records_rebuild_the_machine() -> None:
     assert desk.machine.open_count == 1
 
 
-def test_a_late_word_of_an_old_transaction_completes_nothing() -> None:
+def test_a_late_confirmation_of_an_old_transaction_completes_nothing() -> None:
     desk = Desk()
     producer = desk.init()
     desk.add(producer)
@@ -128,7 +128,7 @@ def test_a_late_word_of_an_old_transaction_completes_nothing() -> None:
     assert desk.machine.completed("t", 1, desk.now).records != []
 
 
-def test_an_id_that_nobody_uses_is_forgotten_but_not_one_that_is_open() -> None:
+def test_an_unused_id_expires_but_not_one_with_an_open_transaction() -> None:
     desk = Desk(TransactionConfig(id_expiration_ms=100, prepared_ms_max=10**12))
     producer = desk.init()
     desk.add(producer)
@@ -144,7 +144,7 @@ def test_an_id_that_nobody_uses_is_forgotten_but_not_one_that_is_open() -> None:
     assert len(desk.machine) == 0
 
 
-def test_a_prepared_transaction_is_aborted_when_nobody_has_ended_it_for_long() -> None:
+def test_a_prepared_transaction_that_is_not_ended_for_long_is_aborted() -> None:
     desk = Desk(TransactionConfig(prepared_ms_max=10_000))
     producer = desk.init()
     desk.add(producer)
@@ -157,13 +157,13 @@ def test_a_prepared_transaction_is_aborted_when_nobody_has_ended_it_for_long() -
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
-def test_a_time_out_has_its_limits(timeout_ms: int) -> None:
+def test_a_timeout_has_limits(timeout_ms: int) -> None:
     with pytest.raises(InvalidTransactionTimeout):
         Desk().init(timeout_ms=timeout_ms)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 1025])
-def test_an_id_has_its_limits(name: str) -> None:
+def test_an_id_has_limits(name: str) -> None:
     desk = Desk()
     command = Init(transactional_id=name, timeout_ms=1, fresh_id=1)
     with pytest.raises(InvalidTransactionalId):
@@ -180,7 +180,7 @@ def test_a_coordinator_has_a_limited_number_of_ids_and_of_open_transactions() ->
         desk.machine.init(other, print, desk.now)
 
 
-def test_the_record_is_as_documented() -> None:
+def test_the_record_has_the_documented_format() -> None:
     value = Transaction(
         state=State.ONGOING,
         producer_id=7,
@@ -200,7 +200,7 @@ def test_the_record_is_as_documented() -> None:
     assert from_record(record) == ("t", value)
 
 
-def test_a_record_from_before_prepared_transactions_could_be_kept_is_read() -> None:
+def test_a_record_from_before_kept_prepared_transactions_can_be_read() -> None:
     data = "9d 01 a7 4f 6e 67 6f 69 6e 67 07 01 ff ff ff cd ea 60 01 02 03 90 a3 6d 61 79"
     name, value = from_record(MachineRecord(bytes.fromhex("9201a174"), bytes.fromhex(data)))
     assert name == "t"
@@ -208,7 +208,7 @@ def test_a_record_from_before_prepared_transactions_could_be_kept_is_read() -> N
     assert (value.owner, value.begun_epoch) == ("may", NO_EPOCH)
 
 
-def test_a_record_of_a_later_version_is_not_guessed_at() -> None:
+def test_a_record_of_a_later_version_is_refused() -> None:
     machine = Transactions(TransactionConfig())
     with pytest.raises(NewerFormat):
         machine.apply(MachineRecord(b"\x92\x02\xa1t", None))
@@ -229,4 +229,4 @@ def test_the_partitions_of_all_open_transactions_are_bounded_together() -> None:
     copy = Transactions(TransactionConfig(places_max=0))
     for record in desk.machine.records():
         copy.apply(record)
-    assert copy.place_count == 2, "what is written is taken in any case"
+    assert copy.place_count == 2, "what was written is applied in any case"

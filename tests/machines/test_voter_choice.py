@@ -1,4 +1,4 @@
-"""Who keeps the catalog: one, three or five, never resting between, nobody without everything."""
+"""The voters of the catalog: one, three or five, and each of them has the whole log."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,18 +53,18 @@ def test_more_than_five_brokers_are_five_voters_and_learners() -> None:
     assert found == group(1, 2, 3, 4, 5, learners=(6, 7))
 
 
-def test_a_step_is_not_begun_before_both_have_caught_up() -> None:
+def test_a_step_does_not_start_before_both_have_caught_up() -> None:
     now = group(1, learners=(2, 3))
     for other in (BEHIND, AWAY, DRAINED, ADMITTED):
         assert next_voters(now, {1: LIVE, 2: LIVE, 3: other}, 1) is None
 
 
-def test_a_step_that_is_half_done_goes_on_with_whoever_is_there() -> None:
+def test_a_half_done_step_continues_with_the_brokers_that_are_up() -> None:
     brokers = {1: LIVE, 2: LIVE, 3: LIVE}
     assert next_voters(group(1, 2, learners=(3,)), brokers, 1) == group(1, 2, 3)
 
 
-def test_a_step_that_cannot_go_on_goes_back() -> None:
+def test_a_blocked_step_is_undone() -> None:
     for other in (BEHIND, AWAY, LOST):
         now = group(1, 2, learners=(3,))
         found = next_voters(now, {1: LIVE, 2: LIVE, 3: other}, 1)
@@ -74,24 +74,24 @@ def test_a_step_that_cannot_go_on_goes_back() -> None:
         assert next_voters(four, brokers, 1) == group(1, 2, 3, learners=(4, 5))
 
 
-def test_the_leader_of_two_goes_back_without_the_other_if_that_is_away() -> None:
+def test_of_two_voters_the_leader_goes_back_to_one_if_the_other_is_absent() -> None:
     now = group(1, 2, learners=(3,))
     assert next_voters(now, {1: LIVE, 2: AWAY, 3: AWAY}, 1) == group(1, learners=(2, 3))
     assert next_voters(now, {1: AWAY, 2: LIVE, 3: AWAY}, 2) == group(2, learners=(1, 3))
 
 
-def test_nobody_grows_while_a_voter_is_away() -> None:
+def test_no_voters_are_added_while_one_is_absent() -> None:
     now = group(1, 2, 3, learners=(4, 5))
     brokers = {1: LIVE, 2: LIVE, 3: AWAY, 4: LIVE, 5: LIVE}
     assert next_voters(now, brokers, 1) is None
 
 
-def test_a_voter_that_is_away_for_a_while_stays_a_voter() -> None:
+def test_a_briefly_absent_voter_stays_a_voter() -> None:
     now = group(1, 2, 3, learners=(4,))
     assert next_voters(now, {1: LIVE, 2: LIVE, 3: AWAY, 4: LIVE}, 1) is None
 
 
-def test_a_lost_voter_is_replaced_and_its_successor_comes_first() -> None:
+def test_a_lost_voter_is_replaced_after_its_successor_was_added() -> None:
     now = group(1, 2, 3, learners=(4,))
     brokers = {1: LIVE, 2: LIVE, 3: LOST, 4: LIVE}
     between = next_voters(now, brokers, 1)
@@ -100,33 +100,33 @@ def test_a_lost_voter_is_replaced_and_its_successor_comes_first() -> None:
     assert settled(now, brokers) == group(1, 2, 4, learners=(3,))
 
 
-def test_a_lost_voter_without_a_successor_stays_because_it_may_come_back() -> None:
+def test_a_lost_voter_without_a_successor_stays_because_it_may_return() -> None:
     now = group(1, 2, 3, learners=(4,))
     assert next_voters(now, {1: LIVE, 2: LIVE, 3: LOST, 4: BEHIND}, 1) is None
 
 
-def test_two_lost_of_five_leave_three_who_can_lose_one_more() -> None:
+def test_two_lost_of_five_leave_three_which_tolerate_another_loss() -> None:
     brokers = {**dict.fromkeys((1, 2, 3), LIVE), 4: LOST, 5: LOST}
     assert settled(group(1, 2, 3, 4, 5), brokers) == group(1, 2, 3, learners=(4, 5))
 
 
-def test_one_that_comes_back_after_it_was_replaced_learns() -> None:
+def test_a_voter_that_returns_after_it_was_replaced_is_a_learner() -> None:
     now = group(1, 2, 4, learners=(3,))
     assert next_voters(now, dict.fromkeys((1, 2, 3, 4), LIVE), 1) is None
 
 
-def test_a_broker_that_was_removed_leaves_the_group() -> None:
+def test_a_removed_broker_leaves_the_group() -> None:
     assert next_voters(group(1, learners=(2,)), {1: LIVE}, 1) == group(1)
     three = dict.fromkeys((1, 2, 4), LIVE)
     assert settled(group(1, 2, 3, learners=(4,)), three) == group(1, 2, 4)
     assert settled(group(1, 2, 3), {1: LIVE, 2: LIVE}) == group(1, learners=(2,))
 
 
-def test_nobody_is_removed_if_the_rest_were_no_majority() -> None:
+def test_no_voter_is_removed_if_the_rest_would_have_no_majority() -> None:
     assert next_voters(group(1, 2, 3), {1: LIVE, 2: AWAY}, 1) is None
 
 
-def test_a_drained_voter_makes_room_if_another_can_take_its_place() -> None:
+def test_a_drained_voter_is_replaced_if_another_can_take_its_place() -> None:
     now = group(1, 2, 3, learners=(4,))
     brokers = {1: DRAINED, 2: LIVE, 3: LIVE, 4: LIVE}
     assert settled(now, brokers) == group(2, 3, 4, learners=(1,))
@@ -163,7 +163,7 @@ def seen(draw: st.DrawFn) -> Seen:
 
 @st.composite
 def groups(draw: st.DrawFn) -> tuple[Voters, dict[int, Seen], int]:
-    """Any group, however it came to be: its voters, the brokers of the catalog, its leader."""
+    """Any group, in any state: its voters, the brokers of the catalog, its leader."""
     brokers = draw(st.dictionaries(st.integers(1, 9), seen(), min_size=1))
     members = draw(st.sets(st.sampled_from([*sorted(brokers), 11, 12]), min_size=1, max_size=8))
     voters = draw(st.sets(st.sampled_from(sorted(members)), min_size=1, max_size=6))
@@ -172,7 +172,7 @@ def groups(draw: st.DrawFn) -> tuple[Voters, dict[int, Seen], int]:
 
 
 @given(groups())
-def test_one_voter_changes_at_a_time_and_only_good_ones_come(
+def test_one_voter_changes_at_a_time_and_only_good_ones_are_added(
     found: tuple[Voters, dict[int, Seen], int],
 ) -> None:
     now, brokers, leader = found
@@ -190,7 +190,7 @@ def test_one_voter_changes_at_a_time_and_only_good_ones_come(
 
 
 @given(groups())
-def test_every_group_settles_and_rests_at_an_odd_number_if_it_can(
+def test_every_group_settles_at_an_odd_number_if_possible(
     found: tuple[Voters, dict[int, Seen], int],
 ) -> None:
     now, brokers, leader = found
@@ -206,7 +206,7 @@ def test_every_group_settles_and_rests_at_an_odd_number_if_it_can(
 
 
 @given(st.integers(1, 9), st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=9, max_size=9))
-def test_healthy_brokers_give_as_many_voters_as_they_can_in_as_many_racks(
+def test_healthy_brokers_give_as_many_voters_as_possible_in_as_many_racks(
     count: int, racks: list[str]
 ) -> None:
     brokers = {node: Seen(rack=racks[node - 1]) for node in range(1, count + 1)}

@@ -30,7 +30,7 @@ TIMEOUT_MS = 1_000
 
 
 class Desk:
-    """One machine, its clock, and all that it wrote."""
+    """One machine, its clock, and everything that it wrote."""
 
     def __init__(self, config: TransactionConfig | None = None) -> None:
         self.config = config or TransactionConfig()
@@ -55,7 +55,7 @@ class Desk:
             fresh_id=100 + self.fresh_ids,
         )
         answer = self.asked(lambda to: self.machine.init(command, to, self.now))
-        if answer is None:  # what was in the way is being aborted
+        if answer is None:  # the transaction in the way is being aborted
             self.complete()
             answer = self.asked(lambda to: self.machine.init(command, to, self.now))
         assert isinstance(answer, Inited)
@@ -98,7 +98,7 @@ class Desk:
         self.asked(lambda to: self.machine.prepare(command, to, self.now))
 
     def keep(self) -> Inited:
-        """Let a producer come that keeps what is prepared."""
+        """Register a producer that keeps its prepared transaction."""
         self.fresh_ids += 1
         command = Init(
             transactional_id=NAME,
@@ -112,7 +112,7 @@ class Desk:
         return answer
 
     def complete(self) -> None:
-        """Have the partitions told of all that is decided."""
+        """Write the markers of all decisions."""
         for name in self.machine.ending():
             known = self.machine.get(name)
             assert known is not None
@@ -121,7 +121,7 @@ class Desk:
             self.carry_out(self.machine.completed(name, known.number, self.now))
 
     def pass_ms(self, time_ms: int, *, wall_ms: int | None = None) -> None:
-        """Let time pass, on the wall clock otherwise if said so, and the machine look at it."""
+        """Let time pass, on the wall clock differently on request, and let the machine check it."""
         wall = self.now.wall_ms + (time_ms if wall_ms is None else wall_ms)
         self.now = Now(self.now.monotonic_ms + time_ms, wall, Ages(now_ms=wall))
         self.carry_out(self.machine.tick(self.now))

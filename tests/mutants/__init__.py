@@ -1,1 +1,1 @@
-"""Rules broken on purpose, to see that the simulator or a scenario notices."""
+"""Rules broken on purpose, to check that the simulator or a scenario notices."""

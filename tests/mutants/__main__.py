@@ -1,4 +1,4 @@
-"""`make mutants`: plants each bug in turn and shows what noticed it, and in what time."""
+"""`make mutants`: plants each bug in turn and shows what noticed it, and how long it took."""
 
 import argparse
 import sys
@@ -28,12 +28,12 @@ from tests.mutants.planting import PLANTED
 
 SEEDS_MAX = 200
 CAUGHT, GOT_AWAY, FAILS_ANYWAY = range(3)
-"""What the program exits with."""
+"""The exit codes of the program."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Hunt:
-    """All that was found so far."""
+    """The results so far."""
 
     console: Console
     chosen: Sequence[Mutant]
@@ -42,12 +42,12 @@ class Hunt:
     """By the name of the bug."""
     seconds: dict[str, float] = field(default_factory=dict)
     seen: dict[str, list[Seen]] = field(default_factory=dict)
-    """By the file of tests."""
+    """By the test file."""
     cpu_seconds: float = 0.0
     """Of all processes together."""
 
     def survey(self, files: Iterable[str]) -> None:
-        """Play files of tests without a bug."""
+        """Run test files without a bug."""
         works = [(file, self.chosen) for file in dict.fromkeys(files) if file not in self.seen]
         started = time.monotonic()
         for (file, _), done in each_apart(survey, works):
@@ -82,7 +82,7 @@ class Hunt:
         self._do([(mutant, (), range(seeds)) for mutant in self.chosen])
 
     def look_everywhere(self, seeds: int) -> None:
-        """Try all tests, and then seeds, for the bugs that are not caught yet."""
+        """Try all tests, and then seeds, for the bugs not caught yet."""
         left = [mutant for mutant in self.chosen if not self.is_caught(mutant)]
         if left:
             self.survey(SCRIPTED)
@@ -115,18 +115,18 @@ class Hunt:
 
 
 def is_in(killer: str, file: str) -> bool:
-    """Whether a test, as pytest names it, is in a file of `SCRIPTED`."""
+    """Whether a test, by its pytest name, is in a file of `SCRIPTED`."""
     return killer.partition("::")[0] == f"tests/{file}"
 
 
 def main() -> int:
-    """Hunt them all; exit 1 if one gets away, 2 if something fails without any of them."""
+    """Hunt them all; exit 1 if one is not caught, 2 if something fails without any of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="seeds to try for each")
     parser.add_argument("--only", action="append", help="only those with this in the name")
     parser.add_argument("--afresh", action="store_true", help="do not begin with killers.toml")
     parser.add_argument("--by-seeds", action="store_true", help="try seeds alone, and no tests")
-    parser.add_argument("--update", action="store_true", help="write killers.toml anew")
+    parser.add_argument("--update", action="store_true", help="rewrite killers.toml")
     options = parser.parse_args()
     wanted = options.only or [""]
     chosen = [mutant for mutant in PLANTED if any(words in mutant.name for words in wanted)]
@@ -152,23 +152,23 @@ def main() -> int:
                 hunted.look_again({name: by for name, by in known.items() if name in names})
             hunted.look_everywhere(options.seeds)
     except (FailsAnyway, WorkerDied) as error:
-        console.print(f"{error} fails without a planted bug: mend that first")
+        console.print(f"{error} fails without a planted bug: fix that first")
         return FAILS_ANYWAY
     console.print(_table(hunted, time.monotonic() - started))
     console.print(f"{hunted.cpu_seconds:.0f} s of one core")
     if options.by_seeds:
-        pass  # that seeds notice it, too, is no reason to try them first
+        pass  # that seeds also notice it is no reason to try them first
     elif options.update:
         killers.write(_merged(known, hunted.catches))
     elif any(known.get(name) != catch.by for name, catch in hunted.catches.items()):
-        console.print("killers.toml says other things: python -m tests.mutants --update")
+        console.print("killers.toml is out of date: python -m tests.mutants --update")
     if not all(map(hunted.is_caught, chosen)):
         return GOT_AWAY
     return FAILS_ANYWAY if amiss or hunted.fails_anyway else CAUGHT
 
 
 def _merged(known: Mapping[str, str], catches: Mapping[str, Catch]) -> dict[str, str]:
-    """Return what noticed each bug that there still is, now or else last time."""
+    """Return what noticed each bug that still exists, now or else last time."""
     found = {**known, **{name: catch.by for name, catch in catches.items()}}
     return {mutant.name: by for mutant in PLANTED if (by := found.get(mutant.name))}
 

@@ -1,6 +1,6 @@
 """`kafkaesque` with a bug planted in it: `python -m tests.mutants.broker NAME serve …`.
 
-For bugs that only real clients of real brokers can show: those run in processes of their own.
+For bugs that only real clients of real brokers reveal: those run in separate processes.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Does work in fresh processes, one on each core: what a bug leaves behind spoils nothing else."""
+"""Runs work in fresh processes, one on each core, so that a bug cannot affect the next run."""
 
 import multiprocessing
 import os
@@ -26,17 +26,17 @@ class WorkerDied(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done(Generic[T]):
-    """The result of a work, and what it took."""
+    """The result of some work, and its cost."""
 
     result: T
     seconds: float
-    """By the clock on the wall, and so also what other programs took of the machine."""
+    """Wall-clock time, which includes what other programs took of the machine."""
     cpu_seconds: float
-    """Of the process alone."""
+    """CPU time of the process alone."""
 
 
 def apart(function: Callable[..., T], *args: object) -> Done[T]:
-    """Call a function in a process of its own; raises WorkerDied."""
+    """Call a function in a separate process; raises WorkerDied."""
     started = time.monotonic()
     receiver, sender = _CONTEXT.Pipe(duplex=False)
     process = _CONTEXT.Process(target=_work, args=(sender, function, args))

@@ -1,16 +1,16 @@
-"""Looks for what notices a planted bug: what did so last time, then tests, and then seeds.
+"""Looks for what notices a planted bug: what noticed it last time, then tests, and then seeds.
 
-First all tests are played without a bug, each file in a process of its own. That tells how long a
-test takes, and which places of planted bugs it reaches: what does not reach the place of a bug
+First all tests run without a bug, each file in a separate process. That shows how long a test
+takes, and which places of planted bugs it reaches: a test that does not reach the place of a bug
 cannot notice it. Of those that do, the quick ones come first, and of these the ones that reach the
-fewest places, since they are about little else.
+fewest places, since they are the most specific.
 
 Random seeds come last, because they are slow. Some broken rules they miss however many are run: a
 cut mark that is replaced by a batch of an older term needs a crash at one of a few disk operations.
 Those are caught by the scenarios, or by the tests that let the power fail inside every disk
-operation of a scripted life.
+operation of a scripted run.
 
-What fails without any bug notices nothing: it does not count, and makes the whole hunt fail.
+A test that fails without any bug notices nothing: it does not count, and makes the whole hunt fail.
 """
 
 import logging
@@ -110,14 +110,14 @@ SCRIPTED = (
     "sim/test_narrow.py",
     "broker/test_log_settings.py",
 )
-"""The tests that are tried: whatever takes long or starts processes is not among them."""
+"""The tests to try: none that takes long or starts processes."""
 
 BATCH_FIRST = 8
 BATCH_GROWTH = 4
-"""To begin a batch of tests takes as long as some tests, so each is larger than the one before."""
+"""Starting a run of tests costs as much as some tests, so each run is larger than the last."""
 
 QUICK_SECONDS = 1 / 32
-"""Of tests that are quicker than this none is cheaper than another."""
+"""Differences between tests quicker than this do not matter."""
 
 _SEED = re.compile(r"seed (\d+)")
 
@@ -128,18 +128,18 @@ class FailsAnyway(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """A test, and the file that it is in."""
+    """A test and its file."""
 
-    __test__ = False  # it is none itself
+    __test__ = False  # it is not a test itself
 
     file: str
     name: str
-    """As pytest has it."""
+    """Its pytest name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """How a test is without a bug."""
+    """How a test behaves without a bug."""
 
     test: Test
     played: Played
@@ -160,7 +160,7 @@ class Catch:
 
 
 def misfits(mutants: Iterable[Mutant]) -> dict[str, str]:
-    """Return the names of those that the code has outgrown, and what is amiss."""
+    """Return the names of mutants that no longer fit the code, and the reasons."""
     found = {}
     for mutant in mutants:
         try:
@@ -172,7 +172,7 @@ def misfits(mutants: Iterable[Mutant]) -> dict[str, str]:
 
 
 def survey(file: str, mutants: Iterable[Mutant]) -> list[Seen]:
-    """Play one file of tests without a bug, and see which targets of mutants each test reaches."""
+    """Run one test file without a bug, and record which mutants' targets each test reaches."""
     reached: set[str] = set()
     with ExitStack() as watches:
         for mutant in {mutant.target: mutant for mutant in mutants}.values():
@@ -184,8 +184,8 @@ def survey(file: str, mutants: Iterable[Mutant]) -> list[Seen]:
 def in_order(mutant: Mutant, seen: Sequence[Seen]) -> list[Test]:
     """Return the tests that may notice a bug, the best first.
 
-    What the tests of a file share is reached by the first of them only. So all tests of a file in
-    which one reaches the place are tried, if need be.
+    What the tests of a file share is only reached by the first of them. So if one test of a file
+    reaches the place, all tests of the file are tried, if need be.
     """
     near = [one for one in seen if mutant.target in one.played.reached]
     files = {one.test.file for one in near}
@@ -217,7 +217,9 @@ def hunt(mutant: Mutant, tests: Sequence[Test], seeds: range) -> Catch:
             blamed = [one for one in left if one.name == red or one.name.startswith(f"{red}::")]
             if all(one.is_green for one in _play(blamed)):
                 return Catch(by=red, tests=tried)
-            left = left[left.index(blamed[-1]) + 1 :]  # it fails without the bug, too, by chance
+            left = left[
+                left.index(blamed[-1]) + 1 :
+            ]  # a flaky test: it sometimes fails without the bug, too
     for count, seed in enumerate(seeds, start=1):
         with mutant.planted():
             is_noticed = _fails(seed, mutant)
@@ -249,7 +251,7 @@ def _play(tests: Sequence[Test]) -> list[Played]:
 
 def _fails(seed: int, mutant: Mutant) -> bool:
     """Run one seed of the mutant's world; one that does not end has failed."""
-    logging.getLogger("kafkaesque").setLevel(logging.CRITICAL + 1)  # brokers tell of their troubles
+    logging.getLogger("kafkaesque").setLevel(logging.CRITICAL + 1)  # brokers log their problems
     try:
         with limited():
             return isinstance(try_seed(seed, mutant.world.steps, mutant.world), Failure)

@@ -1,7 +1,7 @@
-"""What noticed each planted bug last time: a word on where to look first, and never a proof.
+"""What noticed each planted bug last time: only a hint where to look first.
 
-`killers.toml` has a test or a seed for each bug by its name. A hunt tries it before all others, and
-if it does not notice the bug again, everything else.
+`killers.toml` has a test or a seed for each bug. A hunt tries it first, and if it does not notice
+the bug this time, everything else.
 """
 
 import json
@@ -21,11 +21,11 @@ def read(file: Path = FILE) -> dict[str, str]:
 
 
 def write(killers: Mapping[str, str], file: Path = FILE) -> None:
-    """Write them in their order."""
+    """Write them in order."""
     rows = [f"{_quoted(name)} = {_quoted(by)}\n" for name, by in killers.items()]
     file.write_text("".join([_HEAD, *rows]))
 
 
 def _quoted(text: str) -> str:
-    """Return a string as TOML has it, which takes what JSON does."""
+    """Return a string as TOML, which accepts JSON's syntax."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""How a rule is broken: one piece of one function's source is replaced, for as long as a test runs.
+"""How a rule is broken: a piece of one function's source is replaced while a test runs.
 
 The text to replace must occur exactly once, so that a mutant cannot silently stop mutating when the
 code around it changes.
@@ -27,11 +27,11 @@ class Mutant:
     old: str
     new: str
     world: Kind = Kind.LOGS
-    """Whose seeds are to notice it."""
+    """The world whose seeds should notice it."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """Break the rule inside the block, mend it afterwards."""
+        """Break the rule inside the block, and restore it afterwards."""
         with self._replaced(self._broken):
             yield
 
@@ -39,8 +39,8 @@ class Mutant:
     def watched(self, reached: set[str]) -> Iterator[None]:
         """Break nothing inside the block, but note the target in `reached` when it is called.
 
-        What does not reach the target in this way is not touched by the bug either, for it is put
-        in the same places.
+        What does not reach the target this way is not affected by the bug either, because the
+        bug is planted in the same places.
         """
 
         def watching(owner: object, original: object) -> object:
@@ -76,7 +76,7 @@ class Mutant:
         return owner, attribute
 
     def _function(self, original: object) -> tuple[FunctionType, type | None]:
-        """Return the function to replace, and what it is wrapped in."""
+        """Return the function to replace, and its wrapper."""
         function = original
         wrap: type | None = None
         if isinstance(original, property):
@@ -103,7 +103,7 @@ class Mutant:
 
 
 def _swap(owner: object, attribute: str, old: object, new: object) -> None:
-    """Put one function in the place of another, also where it was imported by its name."""
+    """Replace one function with another, also where it was imported by name."""
     setattr(owner, attribute, new)
     if not isinstance(owner, ModuleType):
         return

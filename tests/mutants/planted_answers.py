@@ -1,4 +1,4 @@
-"""Planted bugs in what brokers answer; what real clients make of that is to notice them.
+"""Planted bugs in the answers of brokers, which only real clients can notice.
 
 They are hunted by `python -m tests.chaos STORY --mutant NAME`.
 """
@@ -7,7 +7,7 @@ from tests.mutants.mutation import Mutant
 
 ANSWER_MUTANTS = (
     Mutant(
-        name="what is numbered like older records is called a duplicate",
+        name="a reused sequence is reported as a duplicate",
         target="kafkaesque.server.requests.errors:code_of",
         old="return CODES[cls]",
         new=(

@@ -9,20 +9,20 @@ _LIFE = "kafkaesque.machines.transactions.transaction"
 
 BATCH_MUTANTS = (
     Mutant(
-        name="a decision that holds as a whole is written in parts",
+        name="an atomic decision is written in parts",
         target="kafkaesque.broker.machine_hosting.coordinator:Coordinator._carry_out",
         old="[records] if decision.is_one_batch else batches(records)",
         new="batches(records)",
     ),
     Mutant(
-        name="a driver that was replaced decides",
+        name="a replaced driver decides",
         target=f"{_SINKS}.of_driver",
         old="if driver_epoch < known.driver_epoch:",
         new="if False:",
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="tasks of a driver that was replaced begin",
+        name="tasks of a replaced driver begin",
         target=f"{_SINKS}.check_came",
         old="if one.driver_epoch < sink.driver_epoch:",
         new="if False:",
@@ -36,7 +36,7 @@ BATCH_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="a new driver forgets the decision of the one before",
+        name="a new driver forgets the previous driver's decision",
         target=f"{_SINKS}.registered",
         old="replace(known, driver_epoch",
         new="Sink(driver_epoch",
@@ -50,7 +50,7 @@ BATCH_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="what was decided before is not told, but what is asked for",
+        name="a repeated decision answers the request instead of the earlier decision",
         target=f"{_TRANSACTIONS}._decided_before",
         old="names = names_of(key, sink)",
         new="names = tuple(command.producers)",
@@ -71,28 +71,28 @@ BATCH_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="a prepared transaction is never given up",
+        name="a prepared transaction never expires",
         target=f"{_TRANSACTIONS}._left_ms",
         old="self._config.prepared_ms_max, known",
         new="10**12, known",
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="a batch's others are left open",
+        name="transactions outside the decision are left open",
         target=f"{_TRANSACTIONS}.decide_batch",
         old="self._take_back(name, now, out)",
         new="pass",
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="what the driver before left is left open",
+        name="the previous driver's transactions are left open",
         target=f"{_TRANSACTIONS}.register",
         old="self._take_back(name, now, out)",
         new="pass",
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="a decision is answered before partitions know of it",
+        name="a decision is answered before partitions have the markers",
         target=f"{_TRANSACTIONS}.decide_batch",
         old="if not any(name in self._unfinished for name in names):",
         new="if True:",
@@ -120,7 +120,7 @@ BATCH_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="who keeps a prepared transaction does not fence who wrote it",
+        name="preparing a transaction does not fence its producer",
         target=f"{_LIFE}:_kept",
         old="epoch=known.epoch + 1",
         new="epoch=known.epoch",

@@ -1,4 +1,4 @@
-"""Planted bugs in how a broker begins again on an old copy of its folder; tests are to notice."""
+"""Planted bugs in how a broker starts on an old copy of its folder; tests should notice."""
 
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
@@ -12,28 +12,28 @@ COPY_MUTANTS = (
         world=Kind.COPIES,
     ),
     Mutant(
-        name="an old copy uses terms again in which it took part",
+        name="an old copy reuses terms",
         target="kafkaesque.broker.storage.old_copy_restart:begin_again",
         old="put_aside(journal, disk, others, term, *done)",
         new="put_aside(journal, disk, others, 0, *done)",
         world=Kind.COPIES,
     ),
     Mutant(
-        name="votes are exchanged with who has not said what it remembers",
+        name="votes are exchanged with peers that have not reported yet",
         target="kafkaesque.broker.cluster.old_copies:OldCopyDetector.may_vote_with",
         old="return self._is_complete and peer in self._asked",
         new="return True",
         world=Kind.COPIES,
     ),
     Mutant(
-        name="a group that came after the image begins as a new one",
+        name="a group newer than the image starts as a new one",
         target="kafkaesque.broker.storage.old_copy_restart:settle_doubts",
         old="distrust(journal, group, term)",
         new="pass",
         world=Kind.COPIES,
     ),
     Mutant(
-        name="a group that others hold by now goes on alone",
+        name="a group with other replicas by now carries on alone",
         target="kafkaesque.broker.storage.old_copy_restart:settle_doubts",
         old="put_aside(journal, disk, joined, term,",
         new="put_aside(journal, disk, {}, term,",

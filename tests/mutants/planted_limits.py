@@ -1,4 +1,4 @@
-"""Planted bugs in how much is counted of what clients leave behind; a test is to notice them."""
+"""Planted bugs in the limits on the state that clients leave behind; a test should notice."""
 
 from tests.mutants.mutation import Mutant
 

@@ -1,4 +1,4 @@
-"""Planted bugs in how frames wait for a link; seeds on narrow links, or a test, are to notice."""
+"""Planted bugs in how frames queue for a link; seeds on narrow links, or a test, should notice."""
 
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
@@ -8,14 +8,14 @@ _PIECES = "kafkaesque.net.pieces"
 
 LINK_MUTANTS = (
     Mutant(
-        name="what is small waits behind what is large",
+        name="small frames wait behind large ones",
         target=f"{_OUTBOX}.put",
         old="stream in self._large.streams",
         new="self._large.frames",
         world=Kind.NARROW,
     ),
     Mutant(
-        name="large frames are not cut",
+        name="large frames are not split",
         target=f"{_OUTBOX}._take_pieces",
         old="self.cuts and size > config.whole_bytes_max",
         new="False",
@@ -50,7 +50,7 @@ LINK_MUTANTS = (
         world=Kind.NARROW,
     ),
     Mutant(
-        name="an answer to a heartbeat has appends sent again that still wait",
+        name="an answer to a heartbeat resends appends that are still queued",
         target="kafkaesque.raft.leadership:Leadership.step",
         old="lacks and self._raft.is_sending(message.source)",
         new="False",

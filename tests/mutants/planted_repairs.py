@@ -1,4 +1,4 @@
-"""Planted bugs in how damaged logs are mended; the scripted tests are to notice."""
+"""Planted bugs in how damaged logs are repaired; the scripted tests should notice."""
 
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
@@ -11,84 +11,84 @@ _MENDING = "kafkaesque.log.segment_repair:Mending"
 
 REPAIR_MUTANTS = (
     Mutant(
-        name="a source gives a range in which it has noted damage",
+        name="a source sends a range with noted damage",
         target=f"{_RANGES}:_refusal",
         old="if not is_whole(replica, asked.first, asked.end):",
         new="if False:",
         world=Kind.ROT,
     ),
     Mutant(
-        name="a source gives what it has read unseen",
+        name="a source sends data without checking it",
         target=f"{_RANGES}:_read",
         old="read_sound(replica, asked.first, bytes_max, first_always=True, end=asked.end)",
         new="replica.log.segments.read(asked.first, bytes_max)",
         world=Kind.ROT,
     ),
     Mutant(
-        name="a source gives what is not committed",
+        name="a source sends uncommitted data",
         target=f"{_RANGES}:_refusal",
         old="if asked.end > replica.settled_offset:",
         new="if False:",
         world=Kind.ROT,
     ),
     Mutant(
-        name="pieces are swapped in unseen",
+        name="pieces are swapped in without checking them",
         target=f"{_MENDING}.add",
         old="if damage is not None:",
         new="if False:",
         world=Kind.ROT,
     ),
     Mutant(
-        name="damage is forgotten before what mends it is in place",
+        name="damage is cleared before the repair is durable",
         target=f"{_REPAIRS}:_Attempt._fill",
         old="yield from mending.finish()",
         new="replica.damage.clear(gap.base, gap.end); yield from mending.finish()",
         world=Kind.ROT,
     ),
     Mutant(
-        name="what is not committed is mended",
+        name="uncommitted data is repaired",
         target=f"{_REPAIRS}:_settled_below",
         old="min(replica.settled_offset, replica.log.mendable_below)",
         new="replica.log.end_offset",
         world=Kind.ROT,
     ),
     Mutant(
-        name="of a compacted log only the damaged segment is taken from a peer",
+        name="only the damaged segment of a compacted log is fetched from a peer",
         target=f"{_REPAIRS}:Repairs._mend",
         old="if replica.has_holes:",
         new="if False:",
         world=Kind.ROT,
     ),
     Mutant(
-        name="a replica leads again while some of its damage is left",
+        name="a replica leads again while damage remains",
         target="kafkaesque.broker.replication.replica:Replica.mended",
         old="not self.damage.found",
         new="True",
         world=Kind.ROT,
     ),
     Mutant(
-        name="recovery does not finish a swap that was interrupted",
+        name="recovery does not finish an interrupted swap",
         target="kafkaesque.log.segments_recovery:finish_swaps",
         old="and wanted not in names",
         new="and False",
         world=Kind.ROT,
     ),
     Mutant(
-        name="good batches behind a bad one are given up, too",
+        name="good batches behind a bad one are given up too",
         target="kafkaesque.log.log_salvage:_Scan._candidates",
         old="at = position + _MAGIC_AT",
         new="at = self._size",
         world=Kind.ROT,
     ),
     Mutant(
-        name="a damaged file is not kept when what is good of it is written anew",
+        name="a damaged file is not kept when its good batches are rewritten",
         target="kafkaesque.log.log_salvage:_rewrite",
         old="_put_aside(disk, group, name)",
         new="disk.remove(path)",
         world=Kind.ROT,
     ),
     Mutant(
-        name="a damaged log is emptied although most others are not whole",
+        name="a damaged log is emptied although most other copies are not whole",
         target=f"{_COPIES}:obstacle",
         old="if not is_majority(whole, voters):",
         new="if False:",

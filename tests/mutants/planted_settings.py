@@ -1,4 +1,4 @@
-"""Planted bugs in how settings of brokers are kept and followed; tests are to notice."""
+"""Planted bugs in how settings of brokers are stored and applied; tests should notice."""
 
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
@@ -8,28 +8,28 @@ _BROKER = "kafkaesque.broker.broker:Broker"
 
 SETTING_MUTANTS = (
     Mutant(
-        name="what is set for all brokers wins over what is set for one",
+        name="cluster-wide settings override those of one broker",
         target=f"{_SETTINGS}:settings_in_force",
         old="{**of_all, **catalog.broker_settings.get(node, {})}",
         new="{**catalog.broker_settings.get(node, {}), **of_all}",
         world=Kind.SETTINGS,
     ),
     Mutant(
-        name="a catalog that is saved forgets what was set for brokers",
+        name="a catalog snapshot forgets broker settings",
         target="kafkaesque.machines.catalog.catalog:Catalog.records",
         old="in self.broker_settings.items()",
         new="in {}.items()",
         world=Kind.SETTINGS,
     ),
     Mutant(
-        name="a change to settings of a broker undoes one that it has not seen",
+        name="a change of broker settings overwrites a concurrent one",
         target=f"{_SETTINGS}:set_broker_settings",
         old="before != expected",
         new="False",
         world=Kind.SETTINGS,
     ),
     Mutant(
-        name="settings of brokers are written that older ones cannot read",
+        name="broker settings are written before all brokers can read them",
         target=f"{_SETTINGS}:set_broker_settings",
         old="not can_be_kept(catalog)",
         new="False",
@@ -43,14 +43,14 @@ SETTING_MUTANTS = (
         world=Kind.SETTINGS,
     ),
     Mutant(
-        name="a broker follows no settings that change while it runs",
+        name="a running broker ignores changed settings",
         target=f"{_BROKER}._on_applied",
         old="self._follow_settings()",
         new="pass",
         world=Kind.SETTINGS,
     ),
     Mutant(
-        name="open partitions keep the defaults that they were opened with",
+        name="open partitions keep their old defaults",
         target=f"{_BROKER}._configure",
         old="self.topics.configure(config.producers)",
         new="pass",

@@ -5,7 +5,7 @@ from tests.mutants.mutation import Mutant
 
 TAIL_MUTANTS = (
     Mutant(
-        name="a follower does not look at what its leader counts",
+        name="a follower ignores what its leader counts as acknowledged",
         target="kafkaesque.raft.follower:Following.take_heartbeat",
         old="if heartbeat.matched > raft.end:",
         new="if False:",
@@ -19,21 +19,21 @@ TAIL_MUTANTS = (
         world=Kind.TAILS,
     ),
     Mutant(
-        name="a replica that lost its tail votes on",
+        name="a replica that lost its tail keeps its vote",
         target="kafkaesque.raft.raft:Raft.begin_recovery",
         old="self.is_recovering = self._has_lost = True",
         new="self._has_lost = True",
         world=Kind.TAILS,
     ),
     Mutant(
-        name="a leader does not say what it counts",
+        name="a leader does not say what it counts as acknowledged",
         target="kafkaesque.raft.leadership:Leadership._send_heartbeat",
         old="matched=self.progress[peer].match",
         new="matched=0",
         world=Kind.TAILS,
     ),
     Mutant(
-        name="that a replica lost its tail is forgotten at a restart",
+        name="a restart forgets that a replica lost its tail",
         target="kafkaesque.broker.replication.replica:Replica._carry_out",
         old="self._journal.add(RecoverySet(group=self.group, is_recovering=True))",
         new="pass",

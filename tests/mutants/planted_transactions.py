@@ -1,4 +1,4 @@
-"""Planted bugs in transactions; random stories on one broker are to notice them."""
+"""Planted bugs in transactions; random stories on one broker should notice."""
 
 from tests.mutants.mutation import Mutant
 
@@ -9,7 +9,7 @@ _LIFE = "kafkaesque.machines.transactions.transaction"
 
 TRANSACTION_MUTANTS = (
     Mutant(
-        name="a marker at a raised epoch is taken for a repetition",
+        name="a marker with a raised epoch counts as a duplicate",
         target=f"{_PARTITION}.end_transaction",
         old="known.transactions.first_offset(producer_id) is not None",
         new="known.is_open(producer_id, epoch)",
@@ -21,19 +21,19 @@ TRANSACTION_MUTANTS = (
         new="ControlType.COMMIT",
     ),
     Mutant(
-        name="those who read committed records see what is open",
+        name="readers of committed records see open transactions",
         target=f"{_INDEX}.stable_offset",
         old="return min(stable, first_open, high_watermark)",
         new="return high_watermark",
     ),
     Mutant(
-        name="aborts are not remembered",
+        name="aborted transactions are not remembered",
         target=f"{_INDEX}.ended",
         old="if not is_commit:",
         new="if False:",
     ),
     Mutant(
-        name="what was decided before a crash is not looked for",
+        name="decisions made before a crash are not completed",
         target=f"{_COORDINATOR}._pass_time",
         old="self._look_for_ends()",
         new="pass",
@@ -45,19 +45,19 @@ TRANSACTION_MUTANTS = (
         new="before = ()",
     ),
     Mutant(
-        name="nothing times out",
+        name="transactions never time out",
         target="kafkaesque.machines.transactions.transactions:Transactions._left_ms",
         old="return min(max(",
         new="return 10**9 + min(max(",
     ),
     Mutant(
-        name="who comes anew does not raise the epoch",
+        name="a reinitialized producer does not raise the epoch",
         target=f"{_LIFE}:init",
         old="epoch=known.epoch + 1",
         new="epoch=known.epoch",
     ),
     Mutant(
-        name="a transaction that is aborted is committed all the same",
+        name="an aborted transaction is committed",
         target=f"{_COORDINATOR}._look_for_ends",
         old="is_commit=known.state is State.PREPARE_COMMIT",
         new="is_commit=True",

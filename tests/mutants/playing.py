@@ -1,4 +1,4 @@
-"""Plays chosen tests in this process, where a bug may be planted, in the order asked for."""
+"""Runs chosen tests in this process, where a bug may be planted, in the order asked for."""
 
 import signal
 import time
@@ -13,37 +13,38 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 SECONDS_MAX = 180
-"""For one test or seed: the slowest takes eight, so this is a loop or a wait without end."""
+"""For one test or seed: the slowest takes eight, so a longer one is an endless loop or wait."""
 
 AGAIN_SECONDS = 1.0
-"""Event loops swallow what is raised in a callback: it is raised again until it gets through."""
+"""Event loops swallow exceptions of callbacks: it is raised again until it gets through."""
 
 OF_SEEDS = frozenset(
     {
         "test_clusters_on_narrow_links_keep_their_promises",
-        "test_damage_to_any_minority_is_found_and_mended",
-        "test_nothing_is_lost_to_disks_that_lose_what_they_called_synced",
+        "test_damage_to_any_minority_is_found_and_repaired",
+        "test_nothing_is_lost_to_disks_that_lose_synced_data",
         "test_power_is_lost_often_enough_to_matter",
     }
 )
-"""Never played: with a bug a seed is another run, so these can fail because it lacks the faults
-that they count, or has others. That breaks no promise. A hunt plays seeds itself."""
+"""Never run: with a bug a seed is another run, so these can fail because it lacks the faults
+that they count, or has others, although no promise is broken. A hunt runs seeds itself.
+"""
 
 _PYTEST = ("-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist")
 _NO_WARNING = ("-W", "ignore::pytest.PytestWarning")
-"""Our own plugin is imported already, of which pytest warns."""
+"""Our own plugin is imported already, and pytest warns of that."""
 
 
 class Hangs(BaseException):
-    """A test or a seed does not come to its end."""
+    """A test or a seed does not end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What became of one test."""
+    """The result of one test."""
 
     test: str
-    """As pytest names it."""
+    """Its pytest name."""
     seconds: float
     is_green: bool
     reached: frozenset[str]
@@ -57,9 +58,9 @@ def play(
     *,
     is_first_enough: bool = False,
 ) -> list[Played]:
-    """Play these tests of these files in their order, or all; with the last word, until one fails.
+    """Run these tests of these files in order, or all; until one fails if `is_first_enough`.
 
-    `reached` is where watched targets are noted.
+    `reached` receives the watched targets.
     """
     player = _Player(tests, set() if reached is None else reached)
     stop = ("-x",) if is_first_enough else ()
@@ -90,7 +91,7 @@ def _function(item: pytest.Item) -> str:
 
 
 class _Player:
-    """Chooses and orders the tests, and notes what became of each: a plugin of pytest."""
+    """A pytest plugin that chooses and orders the tests, and records the result of each."""
 
     def __init__(self, tests: Sequence[str] | None, reached: set[str]) -> None:
         self.played: list[Played] = []
@@ -100,7 +101,7 @@ class _Player:
         self._is_green = True
 
     def pytest_configure(self) -> None:
-        # The first failure is enough: nobody reads the smallest example.
+        # The first failure is enough: the smallest example is never read.
         settings.register_profile(
             "hunt",
             deadline=None,

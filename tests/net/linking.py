@@ -23,14 +23,14 @@ QUICK = LinkConfig(backoff_ms_min=1, backoff_ms_max=5, refused_backoff_ms=5)
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something to become true."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(SECONDS_MAX):
         while not is_so():  # noqa: ASYNC110  # links tell their broker, not the test
             await asyncio.sleep(0.001)
 
 
 class End:
-    """One broker's links, and all that they told."""
+    """One broker's links, and everything that they reported."""
 
     def __init__(self, identity: Identity, config: LinkConfig = QUICK, **ports: Any) -> None:
         self.node = identity.node or 0
@@ -81,7 +81,7 @@ class End:
 
 
 class Stranger:
-    """Somebody who says something to everyone who connects, and is no broker."""
+    """A stranger that sends something on every connection, and is not a broker."""
 
     def __init__(self, greeting: bytes) -> None:
         self.met = 0
@@ -96,7 +96,7 @@ class Stranger:
 
 @asynccontextmanager
 async def strange(greeting: bytes) -> AsyncIterator[Stranger]:
-    """Have a stranger listen."""
+    """Let a stranger listen."""
     stranger = Stranger(greeting)
     server = await asyncio.start_server(stranger.greet, "127.0.0.1", 0)
     stranger.address = server.sockets[0].getsockname()
@@ -107,7 +107,7 @@ async def strange(greeting: bytes) -> AsyncIterator[Stranger]:
 
 
 def echo(question: Question) -> None:
-    """Answer with what was asked; kind 13 is refused, kind 99 is never answered."""
+    """Echo the request; kind 13 is refused, kind 99 is never answered."""
     if question.kind == 13:
         question.refuse("thirteen is not served")
     elif question.kind != 99:
@@ -115,19 +115,19 @@ def echo(question: Question) -> None:
 
 
 def introduce(*ends: End) -> None:
-    """Tell everyone of everyone."""
+    """Introduce all brokers to each other."""
     for end in ends:
         end.links.set_peers([other.peer() for other in ends])
 
 
 async def linked(*ends: End) -> None:
-    """Wait until everyone has a link to everyone."""
+    """Wait until all brokers are linked."""
     await until(lambda: all(len(end.links.nodes) == len(ends) - 1 for end in ends))
 
 
 @asynccontextmanager
 async def listening(*ends: End) -> AsyncIterator[None]:
-    """Have them listen on ports of their own, and stop in the end."""
+    """Let them listen on separate ports, and stop in the end."""
     for end in ends:
         await end.listen()
     try:

@@ -59,7 +59,7 @@ offers = st.builds(
 
 @st.composite
 def append_requests(draw: st.DrawFn) -> AppendRequest:
-    """Entries rise from `prev_end`, perhaps with holes between them."""
+    """Entries with rising indexes from `prev_end`, perhaps with holes between them."""
     prev_end = index = draw(st.integers(0, 1 << 40))
     entries = []
     payloads = st.binary(min_size=1, max_size=300) | st.just(TermOpened()) | voters()

@@ -1,4 +1,4 @@
-"""Frames of a link: what goes in comes out, and what was never put in is refused."""
+"""Frames of a link round-trip, and any other bytes are refused."""
 
 import struct
 from collections.abc import Sequence
@@ -75,23 +75,23 @@ def test_there_is_a_strategy_for_every_message() -> None:
 
 
 @given(group=groups, message=messages)
-def test_a_message_comes_out_as_it_went_in(group: str, message: Message) -> None:
+def test_a_message_round_trips(group: str, message: Message) -> None:
     assert decoded(encode_message(group, message)) == ForGroup(group, message)
 
 
 @given(beat=beats)
-def test_a_beat_comes_out_as_it_went_in(beat: Beat) -> None:
+def test_a_beat_round_trips(beat: Beat) -> None:
     assert decoded(encode_beat(beat)) == beat
 
 
 @given(item=exchanges)
-def test_a_call_and_its_answer_come_out_as_they_went_in(
+def test_a_call_and_its_answer_round_trip(
     item: Call | Reply | Failure | Note,
 ) -> None:
     assert decoded(encode_exchange(item)) == item
 
 
-def test_batches_go_out_as_they_are_and_come_in_as_views() -> None:
+def test_batches_are_sent_unchanged_and_received_as_views() -> None:
     batches = [bytes([n]) * 100 for n in range(3)]
     parts = encode_message("orders-0", an_append(*batches))
     assert all(part is batch for part, batch in zip(parts[1:], batches, strict=True))
@@ -106,7 +106,7 @@ def test_batches_go_out_as_they_are_and_come_in_as_views() -> None:
 
 
 @given(frame=frames())
-def test_a_frame_cut_short_at_any_byte_is_refused_or_is_a_call_with_less_data(frame: bytes) -> None:
+def test_a_truncated_frame_is_refused_or_is_a_call_with_less_data(frame: bytes) -> None:
     whole = DECODER.decode(memoryview(frame))
     for end in range(len(frame)):
         try:
@@ -114,13 +114,13 @@ def test_a_frame_cut_short_at_any_byte_is_refused_or_is_a_call_with_less_data(fr
         except MalformedLink:
             continue
         is_piece = isinstance(whole, ForGroup) and isinstance(whole.message, StatePiece)
-        # These have data that ends where the frame ends.
+        # The data of these ends where the frame ends.
         assert is_piece or isinstance(whole, Call | Reply | Note)
         assert isinstance(found, type(whole))
 
 
 def is_read_or_refused(frame: bytes | bytearray) -> bool:
-    """Whether a frame is one that we know or MalformedLink; what else is raised goes on."""
+    """Whether a frame is a known one or raises MalformedLink; other exceptions propagate."""
     try:
         return isinstance(DECODER.decode(memoryview(frame)), Received)
     except MalformedLink:
@@ -128,7 +128,7 @@ def is_read_or_refused(frame: bytes | bytearray) -> bool:
 
 
 @given(frame=frames(), changes=st.lists(st.tuples(st.integers(0), st.integers(0, 255)), min_size=1))
-def test_a_damaged_frame_is_refused_with_the_one_error_or_is_another_frame(
+def test_a_damaged_frame_is_another_frame_or_raises_malformed_link(
     frame: bytes, changes: list[tuple[int, int]]
 ) -> None:
     damaged = bytearray(frame)
@@ -138,7 +138,7 @@ def test_a_damaged_frame_is_refused_with_the_one_error_or_is_another_frame(
 
 
 @given(data=st.binary(max_size=200))
-def test_garbage_is_refused_with_the_one_error(data: bytes) -> None:
+def test_garbage_raises_malformed_link(data: bytes) -> None:
     for frame in (data, struct.pack(">I", len(data)) + data):
         assert is_read_or_refused(frame)
 
@@ -190,7 +190,7 @@ def test_marks_and_batches_keep_their_order() -> None:
     assert decoded(encode_message("g", message)) == ForGroup("g", message)
 
 
-def test_the_frame_of_the_format_page_is_what_is_written() -> None:
+def test_the_encoder_writes_the_example_of_the_format_page() -> None:
     entries = (Entry(4, 5, 2, TermOpened()), Entry(5, 8, 2, b"\xaa" * 70))
     message = AppendRequest(
         source=SOURCE, target=TARGET, term=2, prev_end=4, prev_term=1, commit=4, entries=entries
@@ -204,7 +204,7 @@ def test_the_frame_of_the_format_page_is_what_is_written() -> None:
     assert len(b"".join(encode_message("orders-0", heartbeat))) == 23
 
 
-def test_an_older_broker_is_sent_heartbeats_without_what_is_counted() -> None:
+def test_an_older_broker_gets_heartbeats_without_the_matched_index() -> None:
     heartbeat = Heartbeat(source=SOURCE, target=TARGET, term=2, commit=8, low=3, matched=9)
     head = ["orders-0", 2, 8, 3]
     for version, fields in ((1, head), (2, head), (3, [*head, 9])):

@@ -1,4 +1,4 @@
-"""Frames cut out of a stream, whatever pieces it comes in."""
+"""Frames are cut out of a stream, whatever pieces it arrives in."""
 
 import struct
 
@@ -49,7 +49,7 @@ def test_any_pieces_give_the_same_frames(sizes: list[int], cuts: list[int], clai
     assert frames == bodies
 
 
-def test_the_length_of_a_trusted_peer_is_believed_so_that_nothing_is_copied() -> None:
+def test_a_trusted_peers_frame_length_is_used_to_avoid_copies() -> None:
     start = struct.pack(">i", MEBIBYTE) + bytes(1000)
     doubting, trusting = a_receiver(), a_receiver()
     trusting.claimed_bytes_max = MEBIBYTE

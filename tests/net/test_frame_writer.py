@@ -10,5 +10,5 @@ def test_small_neighbours_are_joined_and_large_parts_are_left_as_they_are() -> N
     assert out[1] is large
 
 
-def test_nothing_is_made_of_nothing() -> None:
+def test_no_parts_give_no_output() -> None:
     assert joined([]) == []

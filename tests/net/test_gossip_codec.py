@@ -1,4 +1,4 @@
-"""Packets of gossip as bytes: what goes in comes out, and nothing else does."""
+"""Gossip packets round-trip, and any other bytes are refused."""
 
 from typing import Any
 
@@ -42,12 +42,12 @@ packets = st.one_of(
 
 
 @given(packet=packets)
-def test_a_packet_comes_out_as_it_went_in(packet: Packet) -> None:
+def test_a_packet_round_trips(packet: Packet) -> None:
     assert decode_packet(memoryview(encode_packet(packet))) == packet
 
 
-def test_what_a_broker_may_say_of_who_leads_is_passed_over() -> None:
-    """The format has a place for it, which is left empty."""
+def test_a_brokers_claims_about_leaders_are_ignored() -> None:
+    """The format has a field for it, which is left empty."""
     told = memoryview(msgspec.msgpack.encode([1, SENDER, 7, 2, [], 5]))
     packet = decode_packet(told)
     assert isinstance(packet, Ping)
@@ -55,7 +55,7 @@ def test_what_a_broker_may_say_of_who_leads_is_passed_over() -> None:
 
 
 @given(packet=packets)
-def test_a_packet_cut_short_at_any_byte_is_refused(packet: Packet) -> None:
+def test_a_truncated_packet_is_refused(packet: Packet) -> None:
     data = memoryview(encode_packet(packet))
     for end in range(len(data)):
         with pytest.raises(MalformedLink):

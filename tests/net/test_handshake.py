@@ -1,4 +1,4 @@
-"""The opening of a link: brokers that belong together find out, others are told why not."""
+"""The opening of a link: brokers of one cluster recognize each other, others learn why not."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,7 +23,7 @@ def the_two(
 
 
 def talk(dialer: Handshake, acceptor: Handshake, wanted: int | None) -> Iterator[bytes]:
-    """Carry frames to and fro; yield each one."""
+    """Carry frames between both sides; yield each one."""
     frame: bytes | None = dialer.dial(wanted)
     sides = [acceptor, dialer]
     while frame is not None:
@@ -36,7 +36,7 @@ def opened(dialer: Handshake, acceptor: Handshake, wanted: int | None = 2) -> li
     return list(talk(dialer, acceptor, wanted))
 
 
-def test_brokers_of_one_cluster_learn_who_the_other_is() -> None:
+def test_brokers_of_one_cluster_learn_each_others_identity() -> None:
     dialer, acceptor = the_two(an_identity(1), an_identity(2))
     frames = opened(dialer, acceptor)
     assert len(frames) == 5
@@ -55,7 +55,7 @@ def test_neither_side_is_convinced_before_it_has_seen_the_others_proof() -> None
     assert seen == [(True, True)] * 4 + [(False, True)]
 
 
-def test_an_empty_secret_on_both_sides_is_one_secret() -> None:
+def test_two_empty_secrets_match() -> None:
     dialer, acceptor = the_two(an_identity(1, secret=b""), an_identity(2, secret=b""))
     opened(dialer, acceptor)
     assert acceptor.peer is not None
@@ -83,7 +83,7 @@ def test_another_secret_is_refused(secret: bytes, is_dialer_wrong: bool) -> None
         (an_identity(None, cluster="x"), an_identity(2), None, "cluster x, the other to kitchen"),
     ],
 )
-def test_who_does_not_belong_together_is_told_in_one_sentence(
+def test_a_broker_of_another_cluster_gets_the_reason_in_one_sentence(
     dialer: Identity, acceptor: Identity, wanted: int | None, sentence: str
 ) -> None:
     first, second = the_two(dialer, acceptor)
@@ -95,7 +95,7 @@ def test_who_does_not_belong_together_is_told_in_one_sentence(
     assert theirs.value.answer is None
 
 
-def test_a_newer_protocol_is_refused_even_if_its_hello_says_more() -> None:
+def test_a_newer_protocol_is_refused_even_if_its_hello_is_longer() -> None:
     _, acceptor = the_two(an_identity(1), an_identity(2))
     hello = msgspec.msgpack.decode(Handshake(an_identity(1), NONCES[0], anyone).dial(2))
     hello[1:3] = [7, 9]
@@ -103,7 +103,7 @@ def test_a_newer_protocol_is_refused_even_if_its_hello_says_more() -> None:
         acceptor.receive(memoryview(msgspec.msgpack.encode([*hello, "more"])))
 
 
-def test_a_node_that_is_not_admitted_is_told_why() -> None:
+def test_a_node_that_is_not_admitted_gets_the_reason() -> None:
     def admits(node: int | None, directory: bytes) -> str | None:
         return f"node {node} lost its disk and must join as a new one"
 
@@ -112,7 +112,7 @@ def test_a_node_that_is_not_admitted_is_told_why() -> None:
         opened(dialer, acceptor)
 
 
-def test_a_visitor_without_a_cluster_is_let_in_by_the_secret_alone() -> None:
+def test_a_visitor_without_a_cluster_needs_only_the_secret() -> None:
     dialer, acceptor = the_two(an_identity(None, cluster=""), an_identity(2))
     opened(dialer, acceptor, wanted=None)
     assert acceptor.peer is not None
@@ -121,7 +121,7 @@ def test_a_visitor_without_a_cluster_is_let_in_by_the_secret_alone() -> None:
     assert dialer.peer.cluster == "kitchen"
 
 
-def test_an_old_exchange_played_back_opens_nothing() -> None:
+def test_a_replayed_exchange_opens_no_link() -> None:
     dialer, acceptor = the_two(an_identity(1), an_identity(2))
     recorded = opened(dialer, acceptor)
     victim = Handshake(an_identity(2), b"\2" * NONCE_BYTES, anyone)
@@ -130,7 +130,7 @@ def test_an_old_exchange_played_back_opens_nothing() -> None:
         victim.receive(memoryview(recorded[2]))
 
 
-def test_a_proof_sent_back_to_who_made_it_opens_nothing() -> None:
+def test_a_reflected_proof_opens_no_link() -> None:
     dialer, acceptor = the_two(an_identity(1), an_identity(2))
     hello = acceptor.receive(memoryview(dialer.dial(2)))
     assert hello is not None
@@ -158,7 +158,7 @@ def test_garbage_is_malformed(data: bytes) -> None:
 
 
 @given(place=st.integers(0, 10_000), value=st.integers(0, 255), step=st.integers(0, 4))
-def test_whatever_changes_on_the_way_the_link_does_not_open_on_a_lie(
+def test_whatever_is_altered_in_transit_the_link_opens_on_no_false_claim(
     place: int, value: int, step: int
 ) -> None:
     dialer, acceptor = the_two(an_identity(1), an_identity(2))
@@ -177,12 +177,12 @@ def test_whatever_changes_on_the_way_the_link_does_not_open_on_a_lie(
             assert (peer.node, peer.session) == (node, 1000 + node)
 
 
-def test_a_long_reason_is_still_a_frame_that_can_be_read() -> None:
+def test_a_long_reason_still_fits_a_readable_frame() -> None:
     dialer, _ = the_two(an_identity(1), an_identity(2))
     dialer.dial(2)
     with pytest.raises(LinkRefused, match="x" * 900):
         dialer.receive(memoryview(refusal_frame("x" * 5_000)))
 
 
-def test_a_secret_is_not_shown() -> None:
+def test_a_secret_is_not_printed() -> None:
     assert "thirty-two" not in repr(an_identity(1))

@@ -1,4 +1,4 @@
-"""Large frames over real links: what is small overtakes them, old brokers get them whole."""
+"""Large frames over real links: small ones overtake them, old brokers get them whole."""
 
 import socket
 from typing import Any
@@ -23,7 +23,7 @@ OLD = LinkConfig(backoff_ms_min=1, backoff_ms_max=5, refused_backoff_ms=5, versi
 
 @both_loops
 @pytest.mark.parametrize(("source", "target"), [(1, 2), (2, 1)])
-def test_what_is_small_overtakes_a_large_append_either_way(
+def test_small_messages_overtake_a_large_append_in_both_directions(
     loop: str, source: int, target: int
 ) -> None:
     async def go() -> None:
@@ -63,7 +63,7 @@ def test_what_is_small_overtakes_a_large_append_either_way(
 
 @both_loops
 @pytest.mark.parametrize("configs", [(OLD, QUICK), (QUICK, OLD), (OLD, OLD)])
-def test_a_broker_of_an_older_version_is_sent_whole_frames(
+def test_a_broker_of_an_older_version_gets_whole_frames(
     loop: str, configs: tuple[LinkConfig, LinkConfig]
 ) -> None:
     async def go() -> None:
@@ -118,7 +118,7 @@ PIECES: dict[str, tuple[list[Buffer], str]] = {
     *(f"link_refused peer=127.0.0.1:* reason='{reason}'" for _, reason in PIECES.values()),
     'link_refused peer=127.0.0.1:* reason="a head cannot be read: *"',
 )
-def test_pieces_that_fit_nowhere_cut_the_link_with_one_line_and_it_comes_back(
+def test_invalid_pieces_cut_the_link_with_one_log_line_and_it_comes_back(
     loop: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     parts, reason = PIECES[name]
@@ -158,7 +158,7 @@ def test_a_piece_on_a_link_of_an_older_version_is_refused(loop: str) -> None:
     run_on(loop, go())
 
 
-def test_everything_small_of_one_turn_is_one_write() -> None:
+def test_all_small_messages_of_one_turn_are_one_write() -> None:
     async def go() -> None:
         one, two = some_ends(2)
         async with listening(one, two):
@@ -194,7 +194,7 @@ class Counting:
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="the system has no such limit")
-def test_the_system_holds_little_that_it_has_not_sent() -> None:
+def test_the_kernel_buffers_little_unsent_data() -> None:
     async def go() -> None:
         one, two = some_ends(2)
         async with listening(one, two):

@@ -98,9 +98,7 @@ def test_three_brokers_have_one_connection_for_each_pair(loop: str) -> None:
 
 @both_loops
 @pytest.mark.parametrize("gone", [1, 2])
-def test_a_broker_that_is_gone_is_suspect_at_once_and_found_when_it_is_back(
-    loop: str, gone: int
-) -> None:
+def test_a_lost_broker_is_suspect_at_once_and_found_when_it_returns(loop: str, gone: int) -> None:
     async def go() -> None:
         ends = some_ends(2)
         async with listening(*ends):
@@ -124,7 +122,7 @@ def test_a_broker_that_is_gone_is_suspect_at_once_and_found_when_it_is_back(
 
 
 @both_loops
-def test_a_connection_that_breaks_is_made_anew_without_suspicion(loop: str) -> None:
+def test_a_broken_connection_is_reopened_without_suspicion(loop: str) -> None:
     async def go() -> None:
         one, two = some_ends(2)
         async with listening(one, two):
@@ -139,7 +137,7 @@ def test_a_connection_that_breaks_is_made_anew_without_suspicion(loop: str) -> N
 
 
 @both_loops
-def test_a_peer_that_hangs_up_as_soon_as_it_is_reached_is_dialed_again(loop: str) -> None:
+def test_a_peer_that_hangs_up_at_once_is_dialed_again(loop: str) -> None:
     async def go() -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         port = listener.getsockname()[1]
@@ -147,7 +145,7 @@ def test_a_peer_that_hangs_up_as_soon_as_it_is_reached_is_dialed_again(loop: str
 
         class Late(Link):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                listener.close()  # resets what it has not accepted, before we say a word
+                listener.close()  # resets what it has not accepted, before we send anything
                 super().connection_made(transport)
 
         def link() -> Link:
@@ -186,7 +184,7 @@ def test_messages_of_a_thousand_groups_keep_their_order_within_each(loop: str) -
 
 
 @both_loops
-def test_a_call_is_answered_refused_or_given_up(loop: str) -> None:
+def test_a_call_is_answered_refused_or_times_out(loop: str) -> None:
     async def go() -> None:
         one, two = some_ends(2)
         async with listening(one, two):
@@ -261,7 +259,7 @@ def test_a_slow_reader_costs_a_bounded_queue_and_is_sent_more_when_it_reads(
     "link_refused peer=127.0.0.1:* reason='the other side refuses the link: the two *",
     "link_refused peer=127.0.0.1:* reason='the two brokers do not have the same cluster secret'",
 )
-def test_brokers_that_do_not_belong_together_both_say_why(
+def test_brokers_of_different_clusters_both_report_why(
     loop: str, changes: dict[str, Any], sentence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def go() -> None:
@@ -298,7 +296,7 @@ def test_another_node_at_the_address_is_refused(loop: str) -> None:
     "link_refused peer=127.0.0.1:* reason='node 1 has lost its data folder: it must join *",
     "link_refused peer=127.0.0.1:* reason='the other side refuses the link: node 1 has *",
 )
-def test_a_node_that_came_back_with_another_folder_is_refused(loop: str) -> None:
+def test_a_node_that_returned_with_another_folder_is_refused(loop: str) -> None:
     async def go() -> None:
         one, two = some_ends(2)
         async with listening(one, two):
@@ -330,7 +328,7 @@ def test_a_node_that_came_back_with_another_folder_is_refused(loop: str) -> None
     "link_refused peer=127.0.0.1:* reason='a link does not start with byte 2'",
     "link_refused peer=127.0.0.1:* reason='more than 65536 bytes before any proof'",
 )
-def test_garbage_before_a_proof_is_cut_and_nothing_else_breaks(loop: str, data: bytes) -> None:
+def test_garbage_before_a_proof_closes_only_that_connection(loop: str, data: bytes) -> None:
     async def go() -> None:
         one, two = some_ends(2)
         async with listening(one, two):
@@ -353,7 +351,7 @@ def test_garbage_before_a_proof_is_cut_and_nothing_else_breaks(loop: str, data: 
 @pytest.mark.complains(
     "link_refused peer=127.0.0.1:* reason='a head cannot be read: Expected `array`, got `int`'",
 )
-def test_garbage_of_a_proven_peer_cuts_its_link_alone_and_it_comes_back(loop: str) -> None:
+def test_garbage_from_a_proven_peer_closes_only_its_link_which_comes_back(loop: str) -> None:
     async def go() -> None:
         one, two, three = some_ends(3)
         async with listening(one, two, three):
@@ -374,7 +372,7 @@ def test_garbage_of_a_proven_peer_cuts_its_link_alone_and_it_comes_back(loop: st
 @pytest.mark.complains(
     "link_refused peer=127.0.0.1:* reason='the other side did not prove itself in time'",
 )
-def test_who_proves_nothing_in_time_is_cut(loop: str) -> None:
+def test_a_connection_without_a_proof_in_time_is_closed(loop: str) -> None:
     async def go() -> None:
         (two,) = some_ends(1, LinkConfig(handshake_ms_max=20))
         async with listening(two):
@@ -392,7 +390,7 @@ def test_who_proves_nothing_in_time_is_cut(loop: str) -> None:
 @pytest.mark.complains(
     "link_refused peer=127.0.0.1:* reason='too many brokers are opening links at once'",
 )
-def test_too_many_who_have_proven_nothing_are_turned_away(loop: str) -> None:
+def test_too_many_unproven_connections_are_turned_away(loop: str) -> None:
     async def go() -> None:
         (two,) = some_ends(1, LinkConfig(handshakes_max=2))
         async with listening(two):
@@ -410,7 +408,7 @@ def test_too_many_who_have_proven_nothing_are_turned_away(loop: str) -> None:
     "link_refused peer=127.0.0.1:* reason='the other side refuses the link: the two *",
     "link_refused peer=127.0.0.1:* reason='the two brokers do not have the same cluster secret'",
 )
-def test_a_visitor_that_knows_an_address_and_the_secret_may_ask(loop: str) -> None:
+def test_a_visitor_with_an_address_and_the_secret_may_ask(loop: str) -> None:
     async def go() -> None:
         one = End(an_identity(1))
         visitor = End(an_identity(None, cluster=""))
@@ -430,7 +428,7 @@ def test_a_visitor_that_knows_an_address_and_the_secret_may_ask(loop: str) -> No
 
 
 @both_loops
-def test_a_peer_that_is_taken_out_has_no_link_any_more(loop: str) -> None:
+def test_a_removed_peer_has_no_link_any_more(loop: str) -> None:
     async def go() -> None:
         one, two = some_ends(2)
         async with listening(one, two):
@@ -462,7 +460,7 @@ def test_only_this_machine_needs_no_secret(peername: object, is_here: bool) -> N
 
 
 @both_loops
-def test_within_a_machine_no_secret_is_needed(loop: str) -> None:
+def test_within_one_machine_no_secret_is_needed(loop: str) -> None:
     async def go() -> None:
         one, two = End(an_identity(1, secret=b"")), End(an_identity(2, secret=b""))
         async with listening(one, two):
@@ -473,7 +471,7 @@ def test_within_a_machine_no_secret_is_needed(loop: str) -> None:
     run_on(loop, go())
 
 
-def test_everything_of_one_turn_is_written_at_once() -> None:
+def test_all_messages_of_one_turn_are_written_at_once() -> None:
     reads: list[int] = []
 
     async def go() -> None:
@@ -491,7 +489,7 @@ def test_everything_of_one_turn_is_written_at_once() -> None:
 
 
 @pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a frame of 1213486160 bytes, *'")
-def test_a_peer_whose_address_another_program_has_is_dialed_with_pauses(
+def test_an_address_taken_by_another_program_is_dialed_with_pauses(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def go() -> None:
@@ -502,4 +500,4 @@ def test_a_peer_whose_address_another_program_has_is_dialed_with_pauses(
             await until(lambda: stranger.met > 2)
 
     asyncio.run(go())
-    assert not [one for one in caplog.records if one.exc_info], "it is no mistake of ours"
+    assert not [one for one in caplog.records if one.exc_info], "it is not our error"

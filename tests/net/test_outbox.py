@@ -1,4 +1,4 @@
-"""What waits for a peer: who goes first, within a limit, and what is dropped without room."""
+"""The queue of a peer: its order, its limit, and what is dropped when it is full."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +37,7 @@ def contents(outbox: Outbox) -> list[bytes]:
 
 
 class Reader:
-    """What the peer makes of what it is sent: the numbers of calls."""
+    """The calls that the peer would read, as numbers."""
 
     def __init__(self) -> None:
         self._receiver = Receiver(memoryview(bytearray(SLAB_BYTES)), 1 << 20)
@@ -60,7 +60,7 @@ class Reader:
         return found
 
     def drain(self, outbox: Outbox, bytes_max: int) -> list[int]:
-        """Take all that waits, in turns of so many bytes."""
+        """Take everything that is queued, in turns of so many bytes."""
         found = []
         while outbox:
             found += self.read(outbox.take(bytes_max)[0])
@@ -71,7 +71,7 @@ def a_call(number: int, size: int) -> list[Buffer]:
     return frame((30, number, 0), [bytes([number % 256]) * size])
 
 
-def test_small_messages_leave_in_the_order_in_which_they_came_and_before_bulk() -> None:
+def test_small_messages_leave_in_order_and_before_bulk() -> None:
     outbox = an_outbox()
     sorts = [Sort.SMALL, Sort.HEARTBEAT, Sort.BULK, Sort.BEAT, Sort.SMALL, Sort.BULK]
     for number, sort in enumerate(sorts):
@@ -80,7 +80,7 @@ def test_small_messages_leave_in_the_order_in_which_they_came_and_before_bulk() 
     assert (len(outbox), outbox.size) == (0, 0)
 
 
-def test_some_can_be_taken_and_the_rest_stays() -> None:
+def test_a_part_can_be_taken_and_the_rest_stays() -> None:
     outbox = an_outbox()
     for number in range(9):
         outbox.put([b"%d" % number, BULK], Sort.BULK)
@@ -90,7 +90,7 @@ def test_some_can_be_taken_and_the_rest_stays() -> None:
     assert len(outbox) == 7
 
 
-def test_a_beat_replaces_the_one_before_it_at_the_end_of_the_queue() -> None:
+def test_a_beat_replaces_the_previous_one_at_the_end_of_the_queue() -> None:
     outbox = an_outbox()
     outbox.put([b"old"], Sort.BEAT)
     outbox.put([b"vote"], Sort.SMALL)
@@ -110,7 +110,7 @@ def test_a_large_beat_is_not_queued_behind_another_one() -> None:
     assert outbox.dropped == 1
 
 
-def test_heartbeats_go_first_and_the_oldest_before_the_others() -> None:
+def test_a_full_queue_drops_its_oldest_heartbeats_first() -> None:
     outbox = an_outbox(bytes_max=20_500)
     for number in range(3):
         outbox.put([b"heartbeat %d" % number], Sort.HEARTBEAT)
@@ -120,14 +120,14 @@ def test_heartbeats_go_first_and_the_oldest_before_the_others() -> None:
     assert outbox.dropped == 2
 
 
-def test_the_newest_append_is_refused_so_that_those_before_it_fit_together() -> None:
+def test_the_newest_append_is_refused_so_that_earlier_ones_stay_contiguous() -> None:
     outbox = an_outbox()
     taken = [outbox.put([b"%02d" % number, BULK], Sort.BULK) for number in range(12)]
     assert taken == [True] * 9 + [False] * 3
     assert outbox.dropped == 3
 
 
-def test_appends_that_fill_their_lane_leave_room_for_what_is_small() -> None:
+def test_appends_that_fill_their_lane_leave_room_for_small_messages() -> None:
     outbox = an_outbox()
     while outbox.put([BULK], Sort.BULK):
         pass
@@ -135,13 +135,13 @@ def test_appends_that_fill_their_lane_leave_room_for_what_is_small() -> None:
         assert outbox.put([b"small"], sort)
 
 
-def test_even_small_messages_end_somewhere() -> None:
+def test_small_messages_are_limited_too() -> None:
     outbox = an_outbox(messages_max=100)
     taken = sum(outbox.put([b"vote"], Sort.SMALL) for _ in range(1_000))
     assert taken == 100
 
 
-def test_what_is_small_overtakes_the_pieces_of_what_is_large() -> None:
+def test_small_messages_overtake_the_pieces_of_a_large_one() -> None:
     outbox, reader = an_outbox(), Reader()
     assert outbox.put(a_call(1, 2 * WHOLE), Sort.BULK, "orders")
     seen = reader.read(outbox.take(PIECE)[0])
@@ -158,14 +158,14 @@ def test_what_is_small_overtakes_the_pieces_of_what_is_large() -> None:
     assert not outbox.holds("orders")
 
 
-def test_an_append_does_not_overtake_the_large_one_of_its_group() -> None:
+def test_an_append_does_not_overtake_its_groups_large_one() -> None:
     outbox = an_outbox(bytes_max=1 << 20)
     for number, size in enumerate([10, 2 * WHOLE, 10, 10]):
         assert outbox.put(a_call(number, size), Sort.BULK, "orders")
     assert Reader().drain(outbox, PIECE) == [0, 1, 2, 3]
 
 
-def test_a_large_append_does_not_overtake_the_small_ones_of_its_group() -> None:
+def test_a_large_append_does_not_overtake_its_groups_small_ones() -> None:
     outbox = an_outbox(bytes_max=1 << 20)
     for number in range(100):
         outbox.put(a_call(number, 2 * PIECE), Sort.BULK, "another group")
@@ -174,7 +174,7 @@ def test_a_large_append_does_not_overtake_the_small_ones_of_its_group() -> None:
     assert Reader().drain(outbox, PIECE) == list(range(102))
 
 
-def test_what_is_large_moves_however_much_is_small() -> None:
+def test_large_messages_advance_however_many_small_ones_there_are() -> None:
     outbox, reader = an_outbox(), Reader()
     outbox.put(a_call(1, 2 * WHOLE), Sort.BULK, "orders")
     turns = 0
@@ -186,7 +186,7 @@ def test_what_is_large_moves_however_much_is_small() -> None:
     assert turns == 2 * WHOLE // PIECE + 1
 
 
-def test_a_peer_that_takes_no_pieces_gets_whole_frames() -> None:
+def test_a_peer_that_does_not_accept_pieces_gets_whole_frames() -> None:
     outbox = an_outbox(bytes_max=1 << 20)
     outbox.cuts = False
     outbox.put(a_call(1, 2 * WHOLE), Sort.BULK, "orders")
@@ -196,7 +196,7 @@ def test_a_peer_that_takes_no_pieces_gets_whole_frames() -> None:
     assert outbox.take(PIECE)[0] == a_call(2, 10)
 
 
-def test_a_frame_that_is_larger_than_the_limit_is_taken_alone() -> None:
+def test_a_frame_larger_than_the_limit_is_taken_alone() -> None:
     outbox = an_outbox(bytes_max=WHOLE)
     assert outbox.put(a_call(1, 3 * WHOLE), Sort.BULK, "orders")
     assert not outbox.put(a_call(2, 3 * WHOLE), Sort.BULK, "another group")
@@ -213,7 +213,7 @@ def test_a_frame_that_is_larger_than_the_limit_is_taken_alone() -> None:
     ),
     cuts=st.booleans(),
 )
-def test_whatever_comes_the_limits_hold_and_nothing_is_lost_that_was_not_dropped(
+def test_the_limits_always_hold_and_only_dropped_messages_are_lost(
     steps: list[tuple[Sort, int, str] | int], *, cuts: bool
 ) -> None:
     outbox, reader = an_outbox(bytes_max=20_000, messages_max=20, whole_bytes_max=2_000), Reader()

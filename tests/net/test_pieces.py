@@ -1,4 +1,4 @@
-"""Large frames in pieces: they come together again, and nothing else does."""
+"""Large frames in pieces are put together again; other pieces are refused."""
 
 import msgspec
 import pytest
@@ -41,7 +41,7 @@ def cut(parts: list[Buffer], piece_bytes: int) -> list[memoryview]:
     piece_bytes=st.integers(1, 400),
     between=st.integers(0, 3),
 )
-def test_a_frame_comes_together_with_others_between_its_pieces(
+def test_a_frame_is_put_together_with_other_frames_between_its_pieces(
     data: bytes, piece_bytes: int, between: int
 ) -> None:
     decoder = a_decoder()
@@ -54,7 +54,7 @@ def test_a_frame_comes_together_with_others_between_its_pieces(
     call = decoder.decode(last)
     assert isinstance(call, Call)
     assert (call.number, call.kind, bytes(call.data)) == (1, 2, data)
-    assert not memoryview(call.data).readonly, "a batch is stamped where it lies"
+    assert not memoryview(call.data).readonly, "a batch is stamped in place"
 
 
 def test_one_frame_follows_another() -> None:
@@ -87,7 +87,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_other_pieces_are_refused_in_one_sentence(name: str) -> None:
+def test_invalid_pieces_are_refused_with_one_sentence(name: str) -> None:
     pieces, sentence = REFUSED[name]
     decoder = a_decoder()
     with pytest.raises(MalformedLink, match=sentence):
@@ -105,7 +105,7 @@ def test_a_piece_within_pieces_is_refused() -> None:
         decoder.decode(last)
 
 
-def test_memory_is_given_for_bytes_that_came_and_not_for_a_claim() -> None:
+def test_memory_is_allocated_for_received_bytes_and_not_for_a_claimed_length() -> None:
     gathering = Gathering(1 << 30, claimed_bytes_max=1_000)
     gathering.take(PieceHead(1 << 30, 0), memoryview(bytes(5_000)))
     assert gathering._buffer is not None
@@ -119,7 +119,7 @@ def test_memory_is_given_for_bytes_that_came_and_not_for_a_claim() -> None:
         st.tuples(st.integers(0, 40), st.integers(0, 40), st.binary(max_size=20)), max_size=8
     )
 )
-def test_whatever_pieces_come_only_malformed_link_is_raised(
+def test_any_pieces_raise_malformed_link_or_nothing(
     pieces: list[tuple[int, int, bytes]],
 ) -> None:
     decoder = a_decoder()
@@ -130,12 +130,12 @@ def test_whatever_pieces_come_only_malformed_link_is_raised(
         assert str(refused)
 
 
-def test_the_tag_is_the_one_of_its_head() -> None:
+def test_the_tag_is_that_of_the_header() -> None:
     packed = msgspec.msgpack.encode(PieceHead(5, 0))
     assert msgspec.msgpack.decode(packed)[0] == PIECE_TAG
 
 
 @pytest.mark.parametrize("piece_bytes", [0, PIECE_BYTES_MAX + 1])
-def test_a_setting_that_no_peer_would_take_is_refused(piece_bytes: int) -> None:
+def test_a_piece_size_that_no_peer_would_accept_is_refused(piece_bytes: int) -> None:
     with pytest.raises(BadConfiguration, match="piece_bytes is"):
         LinkConfig(piece_bytes=piece_bytes)

@@ -12,7 +12,7 @@ from tests.apache_kafka import apache_kafka
     scope="session", params=["kafkaesque", pytest.param("apache-kafka", marks=pytest.mark.long)]
 )
 def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where a broker listens: one of ours, and Apache Kafka where it can be had."""
+    """The address of a broker: one of ours, and Apache Kafka where it is available."""
     if request.param == "apache-kafka":
         with apache_kafka() as address:
             yield address

@@ -1,8 +1,8 @@
-"""A worker, a responder or a redrive in a process of its own, which kills itself at a given step.
+"""A worker, a responder or a redrive in a separate process, which kills itself at a given step.
 
 `python -m tests.patterns.dying KIND BOOTSTRAP TOPIC STEP JOURNAL`: kinds are `worker`, `strict` (a
 worker without retries), `responder` and `redrive`; steps are those of STEPS and REDRIVE_STEPS, and
-`none` and `mended`, which do not die. What handlers see is appended to the journal, and of strict
+`none` and `mended`, which do not die. What handlers see is appended to the journal, and for strict
 workers only what they have done.
 """
 
@@ -35,7 +35,7 @@ STRICT = WorkerSettings(retries=RetryPlan(delays_ms=()), limits=LIMITS)
 
 
 def die() -> None:
-    """End as a crash does."""
+    """End like a crash."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -55,7 +55,7 @@ class DyingSender(Sender):
 
 
 class DyingCommitter(Committer):
-    """Dies before or after its first commit that says something."""
+    """Dies before or after its first non-empty commit."""
 
     step = "none"
 
@@ -69,7 +69,7 @@ class DyingCommitter(Committer):
 
 
 class DyingRedriver(Redriver):
-    """Dies while it sends, or when it notes what it has sent."""
+    """Dies while it sends, or when it records what it has sent."""
 
     step = "none"
 
@@ -89,7 +89,7 @@ class DyingRedriver(Redriver):
 
 async def work(kind: str, bootstrap: str, topic: str, step: str, journal: Path) -> None:
     """Work until killed."""
-    # Static membership: whoever comes next takes over at once, not after a session timeout.
+    # Static membership: the next member takes over at once, not after a session timeout.
     client = {"bootstrap.servers": bootstrap, "group.instance.id": "one"}
     handled = 0
 

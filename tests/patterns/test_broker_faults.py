@@ -1,4 +1,4 @@
-"""Brokers die, stand still and are cut off at each step of every pattern."""
+"""Brokers die, are paused and are cut off at each step of every pattern."""
 
 import asyncio
 from collections import Counter
@@ -55,39 +55,39 @@ def running() -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(running: Cluster) -> Iterator[Cluster]:
-    """Three brokers; what a test does to them is undone."""
+    """Three brokers; the faults of a test are undone."""
     yield running
     running.heal()
 
 
 @pytest.fixture
 def bootstrap(cluster: Cluster) -> str:
-    """Where they listen."""
+    """Their addresses."""
     return cluster.bootstrap
 
 
 class Once:
-    """Harm that is done the first time that it is asked for."""
+    """A fault that is injected the first time that it is requested."""
 
     def __init__(self, harm: Callable[[], None]) -> None:
         self._harm = harm
         self.is_done = False
 
     async def __call__(self) -> None:
-        """Do it, unless it was done."""
+        """Inject it, unless it was injected already."""
         if not self.is_done:
             self.is_done = True
             await asyncio.to_thread(self._harm)
 
 
 class HarmingSender(Sender):
-    """Does harm before or after the first message that it sends."""
+    """Injects the fault before or after the first message that it sends."""
 
     before: Once | None = None
     after: Once | None = None
 
     async def send(self, *words: Any, **options: Any) -> Any:
-        """Send, and do harm."""
+        """Send, and inject the fault."""
         if self.before is not None:
             await self.before()
         sent = await super().send(*words, **options)
@@ -97,7 +97,7 @@ class HarmingSender(Sender):
 
 
 class HarmingCommitter(Committer):
-    """Does harm before or after the first commit that says something."""
+    """Injects the fault before or after the first non-empty commit."""
 
     before: Once | None = None
     after: Once | None = None
@@ -112,7 +112,7 @@ class HarmingCommitter(Committer):
 
 
 def coordinator(cluster: Cluster, group: str) -> NodeId:
-    """Return who coordinates a group that has members."""
+    """Return the coordinator of a group that has members."""
     while True:
         # A new client each time: librdkafka remembers a group's coordinator for as long as it is
         # asked, also one that says that it is not.
@@ -120,13 +120,13 @@ def coordinator(cluster: Cluster, group: str) -> NodeId:
         try:
             found = admin.describe_consumer_groups([group])[group].result(10).coordinator
         except KafkaException:
-            continue  # it moves just now
+            continue  # it is just moving
         if found.id in cluster.nodes:
             return NodeId(found.id)
 
 
 async def outlive(cluster: Cluster, topic: str, step: str, harm: Once) -> Counter[str]:
-    """Let a worker work while harm is done at a step; return how often each text was done."""
+    """Run a worker while a fault is injected at a step; return how often each text was done."""
     done: Counter[str] = Counter()
     at = cluster.bootstrap
 
@@ -152,7 +152,7 @@ async def outlive(cluster: Cluster, topic: str, step: str, harm: Once) -> Counte
 
 
 def check(cluster: Cluster, topic: str, done: Counter[str]) -> None:
-    """See that nothing is lost, repeated without bound, or both done and dead."""
+    """Check that nothing is lost, repeated without bound, or both done and dead."""
     assert set(done) == set(GOOD)
     assert sum(done.values()) <= len(GOOD) + SETTINGS.limits.in_flight_max
     assert sorted(one.message.text for one in letters(cluster.bootstrap, topic)) == BAD
@@ -160,13 +160,13 @@ def check(cluster: Cluster, topic: str, done: Counter[str]) -> None:
 
 @pytest.mark.requirement("PAT-5")
 @pytest.mark.parametrize("step", steps(STEPS, "after-copy"))
-def test_a_worker_outlives_the_leader_of_its_topic(cluster: Cluster, topic: str, step: str) -> None:
+def test_a_worker_survives_the_leader_of_its_topic(cluster: Cluster, topic: str, step: str) -> None:
     harm = Once(lambda: cluster.kill(cluster.leader(topic)))
     check(cluster, topic, run_long(outlive(cluster, topic, step, harm)))
 
 
 @pytest.mark.parametrize("step", steps(STEPS, "before-commit"))
-def test_a_worker_outlives_the_coordinator_of_its_group(
+def test_a_worker_survives_the_coordinator_of_its_group(
     cluster: Cluster, topic: str, step: str
 ) -> None:
     harm = Once(lambda: cluster.kill(coordinator(cluster, topic)))
@@ -176,7 +176,7 @@ def test_a_worker_outlives_the_coordinator_of_its_group(
 @pytest.mark.long
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("way", ["pause", "cut"])
-def test_a_worker_outlives_a_leader_that_stands_still_or_is_cut_off(
+def test_a_worker_survives_a_leader_that_is_paused_or_cut_off(
     cluster: Cluster, topic: str, step: str, way: str
 ) -> None:
     def hurt() -> None:
@@ -255,7 +255,7 @@ def test_a_scattered_request_is_gathered_when_a_broker_dies(cluster: Cluster, to
 
 @pytest.mark.requirement("PAT-5")
 @pytest.mark.parametrize("who", steps(("letters", "origin", "marks")))
-def test_a_redrive_goes_on_when_a_broker_dies(
+def test_a_redrive_continues_when_a_broker_dies(
     cluster: Cluster, topic: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, dead = cluster.bootstrap, f"{topic}.dlq"
@@ -282,12 +282,12 @@ def test_a_redrive_goes_on_when_a_broker_dies(
     assert hurt
     back = Counter(message.text for message in read_all(at, topic))
     assert set(back) == set(wanted)
-    # A redrive's sender is not idempotent: what was in flight may be there twice.
+    # A redrive's sender is not idempotent: what was in flight may be duplicated.
     assert sum(back.values()) <= len(wanted) + 3 * dead_letter_redrive.MARK_EVERY
 
 
 @pytest.mark.requirement("PAT-2")
-def test_subscriptions_and_tables_outlive_the_leader_of_their_topic(
+def test_subscriptions_and_tables_survive_the_leader_of_their_topic(
     cluster: Cluster, topic: str
 ) -> None:
     at, other = cluster.bootstrap, f"{topic}-table"

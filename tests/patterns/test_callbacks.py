@@ -1,4 +1,4 @@
-"""Callbacks in the client's settings that raise: it is told, and nobody waits for ever."""
+"""Callbacks in the client's settings that raise: it is reported, and no call waits forever."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.compat
 
 
 def client_that_fails(bootstrap: str, kind: str) -> dict[str, Any]:
-    """Return settings with which only consumers, or only producers, have a callback that raises."""
+    """Return settings in which only consumers, or only producers, have a callback that raises."""
 
     def fail(statistics: str) -> None:
         if json.loads(statistics)["type"] == kind:
@@ -23,7 +23,7 @@ def client_that_fails(bootstrap: str, kind: str) -> dict[str, Any]:
     return {"bootstrap.servers": bootstrap, "statistics.interval.ms": 50, "stats_cb": fail}
 
 
-def test_a_worker_whose_callback_raises_ends_and_says_so(bootstrap: str, topic: str) -> None:
+def test_a_worker_with_a_failing_callback_ends_and_reports_it(bootstrap: str, topic: str) -> None:
     async def take(_: Delivery) -> None:
         pass
 
@@ -35,7 +35,9 @@ def test_a_worker_whose_callback_raises_ends_and_says_so(bootstrap: str, topic: 
         run(story())
 
 
-def test_a_publisher_whose_callback_raises_says_so_and_goes_on(bootstrap: str, topic: str) -> None:
+def test_a_publisher_with_a_failing_callback_reports_it_and_continues(
+    bootstrap: str, topic: str
+) -> None:
     told: list[object] = []
 
     async def story() -> int:

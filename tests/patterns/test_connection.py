@@ -1,4 +1,4 @@
-"""What the patterns make of an administrator's client that gets no clear answer."""
+"""How the patterns handle unclear answers to an admin client."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ def made(monkeypatch: pytest.MonkeyPatch, admin: AnAdmin) -> dict[str, int]:
 
 @pytest.mark.parametrize("then", [None, KafkaError.TOPIC_ALREADY_EXISTS])
 @pytest.mark.parametrize("first", [KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_CONTROLLER])
-def test_a_topic_that_was_perhaps_made_is_asked_for_again(
+def test_a_topic_that_may_have_been_created_is_requested_again(
     monkeypatch: pytest.MonkeyPatch, first: int, then: int | None
 ) -> None:
     admin = AnAdmin(first, first, then)
@@ -49,7 +49,7 @@ def test_a_topic_that_was_perhaps_made_is_asked_for_again(
     assert admin.errors == []
 
 
-def test_a_topic_that_is_refused_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_topic_is_requested_once(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = AnAdmin(KafkaError.INVALID_CONFIG, None)
     with pytest.raises(PatternError, match="topic orders cannot be created"):
         made(monkeypatch, admin)

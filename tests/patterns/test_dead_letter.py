@@ -1,4 +1,4 @@
-"""What a dead letter says of itself, and what of it a stranger can spoil."""
+"""The headers of a dead letter, and that foreign headers do no harm."""
 
 import pytest
 from hypothesis import given
@@ -54,7 +54,7 @@ def dead(message: Message, error: BaseException) -> Message:
 
 
 @pytest.mark.requirement("PAT-5")
-def test_a_dead_letter_tells_why_how_often_and_where_from() -> None:
+def test_a_dead_letter_records_why_how_often_and_where_from() -> None:
     letter = decode(dead(a_message(), an_error()))
     assert letter is not None
     assert (letter.failure.error, letter.failure.reason) == ("ValueError", "no card")
@@ -83,7 +83,7 @@ def test_any_headers_can_be_read(headers: Headers) -> None:
     assert dead_letter.origin_of(message).offset >= 0
 
 
-def test_the_origin_is_the_first_place_not_the_retry_topic() -> None:
+def test_the_origin_is_the_first_topic_and_not_the_retry_topic() -> None:
     first = a_message()
     retried = a_message(retry_headers(first, failure_of(an_error()), attempt=2, due=5), "retry", 99)
     letter = decode(dead(retried, an_error()))
@@ -98,7 +98,7 @@ def test_every_redrive_is_counted_through_the_next_death() -> None:
         assert dead_letter.redrives_of(message) == count
 
 
-def test_equal_failures_have_equal_digests_whatever_they_say() -> None:
+def test_equal_failures_have_equal_digests_whatever_their_messages() -> None:
     assert failure_of(an_error("card 1")).digest == failure_of(an_error("card 2")).digest
     assert failure_of(an_error()).digest != failure_of(KeyError("x")).digest
 

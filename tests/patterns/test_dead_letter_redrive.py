@@ -1,4 +1,4 @@
-"""Dead letters go back, once each, and not for ever."""
+"""Dead letters are sent back once each, and not without end."""
 
 import time
 
@@ -24,7 +24,7 @@ NO_RETRIES = WorkerSettings(retries=RetryPlan(delays_ms=()), limits=QUICK.limits
 
 
 def bury(bootstrap: str, topic: str, *values: str) -> str:
-    """Make dead letters; returns their topic."""
+    """Create dead letters; returns their topic."""
 
     async def refuse(delivery: Delivery) -> None:
         raise (KeyError if delivery.text.startswith("key") else ValueError)("no")
@@ -39,12 +39,12 @@ def bury(bootstrap: str, topic: str, *values: str) -> str:
 
 
 def texts(bootstrap: str, topic: str) -> list[str]:
-    """Return what a topic holds."""
+    """Return the contents of a topic."""
     return sorted(message.text for message in read_all(bootstrap, topic))
 
 
 @pytest.mark.requirement("PAT-5")
-def test_letters_go_back_to_their_origin_once(bootstrap: str, topic: str) -> None:
+def test_letters_are_sent_back_to_their_origin_once(bootstrap: str, topic: str) -> None:
     dead = bury(bootstrap, topic, "a", "b")
     assert run(redrive(bootstrap, dead, RedriveSettings(dry_run=True))).moved == 2
     assert texts(bootstrap, topic) == ["a", "b"]
@@ -54,17 +54,17 @@ def test_letters_go_back_to_their_origin_once(bootstrap: str, topic: str) -> Non
 
 
 class CannotReadMarks(Consumer):
-    """A client that is not answered about topics of marks."""
+    """A client that gets no answer about the topics of marks."""
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """Fail as a broker's disk does."""
+        """Fail like a broker's disk."""
         if partitions[0].topic.endswith(REDRIVEN_SUFFIX):
             raise KafkaException(KafkaError(KafkaError.KAFKA_STORAGE_ERROR))
         super().assign(partitions)
 
 
 @pytest.mark.requirement("PAT-5")
-def test_marks_that_cannot_be_read_are_an_error_and_nothing_is_sent_again(
+def test_unreadable_marks_are_an_error_and_nothing_is_sent_again(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = bury(bootstrap, topic, "a")
@@ -76,7 +76,7 @@ def test_marks_that_cannot_be_read_are_an_error_and_nothing_is_sent_again(
     assert texts(bootstrap, topic) == ["a", "a"]
 
 
-def test_a_queue_of_one_is_room_enough_for_the_marks_of_many_partitions(
+def test_a_queue_of_one_is_enough_for_the_marks_of_many_partitions(
     bootstrap: str, topic: str
 ) -> None:
     dead = bury(bootstrap, topic, *map(str, range(20)))
@@ -86,7 +86,9 @@ def test_a_queue_of_one_is_room_enough_for_the_marks_of_many_partitions(
     assert run(redrive(bootstrap, dead)).seen == 0
 
 
-def test_a_filter_chooses_and_the_rest_can_go_later(bootstrap: str, topic: str) -> None:
+def test_a_filter_selects_letters_and_the_rest_can_be_sent_later(
+    bootstrap: str, topic: str
+) -> None:
     dead = bury(bootstrap, topic, "key-1", "value-1", "key-2")
     keys = RedriveSettings(
         to=f"{topic}-other", where=lambda _, one: bool(one and one.failure.error == "KeyError")
@@ -97,7 +99,7 @@ def test_a_filter_chooses_and_the_rest_can_go_later(bootstrap: str, topic: str) 
     assert run(redrive(bootstrap, dead)).moved == 1
 
 
-def test_what_comes_back_too_often_is_left(bootstrap: str, topic: str) -> None:
+def test_letters_that_return_too_often_are_left(bootstrap: str, topic: str) -> None:
     settings = RedriveSettings(redrives_max=2)
     dead = bury(bootstrap, topic, "loop")
     for _ in range(2):
@@ -119,7 +121,7 @@ def bury_again(bootstrap: str, topic: str) -> None:
     run(story())
 
 
-def test_the_rate_is_kept_and_progress_is_told(bootstrap: str, topic: str) -> None:
+def test_the_rate_is_kept_and_progress_is_reported(bootstrap: str, topic: str) -> None:
     dead = bury(bootstrap, topic, *map(str, range(5)))
     told: list[int] = []
     began = time.monotonic()
@@ -129,13 +131,13 @@ def test_the_rate_is_kept_and_progress_is_told(bootstrap: str, topic: str) -> No
     assert told[-1] == 4
 
 
-def test_letters_that_are_not_ours_stay_unless_told_where_to(bootstrap: str, topic: str) -> None:
+def test_foreign_letters_stay_unless_a_target_is_given(bootstrap: str, topic: str) -> None:
     run(send_all(bootstrap, f"{topic}.dlq", "whose?"))
     assert run(redrive(bootstrap, f"{topic}.dlq")).unknown_origin == 1
     assert run(redrive(bootstrap, f"{topic}.dlq", RedriveSettings(to=topic))).moved == 1
 
 
-def test_what_cannot_be_is_refused(bootstrap: str, topic: str) -> None:
+def test_invalid_arguments_are_refused(bootstrap: str, topic: str) -> None:
     with pytest.raises(PatternError, match="no topic"):
         run(redrive(bootstrap, f"{topic}.dlq"))
     with pytest.raises(InvalidPattern):

@@ -1,4 +1,4 @@
-"""What cannot be entered leaves nothing behind: no thread, no topic."""
+"""A failed entry leaves nothing behind: no thread, no topic."""
 
 import asyncio
 import threading
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.compat
 
 OURS = ("kafkaesque-reader", "kafkaesque-sender")
 NO_CONSUMER = {"fetch.max.bytes": 2_000_000, "receive.message.max.bytes": 1_000_000}
-"""Settings that producers take and consumers refuse."""
+"""Settings that producers accept and consumers refuse."""
 
 
 def ours() -> set[threading.Thread]:
@@ -33,7 +33,7 @@ def _leaves_no_thread() -> Iterator[None]:
     assert ours() <= before
 
 
-def test_who_asks_where_no_broker_is_learns_that_within_the_deadline() -> None:
+def test_an_unreachable_broker_is_reported_within_the_deadline() -> None:
     held = HeldPort()
     nobody = f"127.0.0.1:{held.port}"
 
@@ -45,7 +45,7 @@ def test_who_asks_where_no_broker_is_learns_that_within_the_deadline() -> None:
     run(story())
 
 
-def test_a_subscription_to_what_is_no_expression_leaves_nothing(bootstrap: str) -> None:
+def test_a_subscription_with_an_invalid_expression_leaves_nothing(bootstrap: str) -> None:
     async def story() -> None:
         with pytest.raises(InvalidPattern):
             async with subscribe(bootstrap, "^["):
@@ -65,7 +65,7 @@ def test_a_table_with_more_keys_than_allowed_leaves_nothing(bootstrap: str, topi
     run(story())
 
 
-def test_a_requester_whose_consumer_cannot_be_made_leaves_nothing(
+def test_a_requester_whose_consumer_cannot_be_created_leaves_nothing(
     bootstrap: str, topic: str
 ) -> None:
     client = {"bootstrap.servers": bootstrap, **NO_CONSUMER}
@@ -79,9 +79,7 @@ def test_a_requester_whose_consumer_cannot_be_made_leaves_nothing(
     assert not [name for name in topic_counts(bootstrap) if name.startswith(topic)]
 
 
-def test_a_worker_that_is_given_up_before_it_has_joined_leaves_nothing(
-    bootstrap: str, topic: str
-) -> None:
+def test_a_worker_cancelled_before_it_has_joined_leaves_nothing(bootstrap: str, topic: str) -> None:
     async def take(_: Delivery) -> None:
         pass
 

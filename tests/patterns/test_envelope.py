@@ -24,7 +24,7 @@ HEADERS = st.lists(
 
 
 @given(st.builds(Request, reply_to=NAMES, correlation=NAMES, deadline_ms=st.integers(0, 10**15)))
-def test_a_request_comes_back_as_it_went(request: Request) -> None:
+def test_a_request_round_trips(request: Request) -> None:
     assert read_request(request_headers(request)) == request
 
 
@@ -36,14 +36,14 @@ def test_any_headers_can_be_read(headers: tuple[tuple[str, bytes | None], ...]) 
     assert answer is None or answer.value == b"paid"
 
 
-def test_an_answer_says_who_gave_it_and_to_what() -> None:
+def test_an_answer_names_its_worker_and_its_request() -> None:
     request = Request(reply_to="r", correlation="c/1", deadline_ms=5)
     answer = read_answer(answer_headers(request, "bank"), b"paid")
     assert answer is not None
     assert (answer.correlation, answer.responder, answer.value) == ("c/1", "bank", b"paid")
 
 
-def test_an_error_comes_back_as_an_error() -> None:
+def test_an_error_is_read_back_as_an_error() -> None:
     request = Request(reply_to="r", correlation="c/1", deadline_ms=5)
     answer = read_answer(answer_headers(request, "bank", failure_of(KeyError("card"))), None)
     assert answer is not None

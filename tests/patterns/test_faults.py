@@ -1,4 +1,4 @@
-"""Workers, responders and redrives die at each step: nothing is lost or told twice."""
+"""Workers, responders and redrives die at each step: nothing is lost or answered twice."""
 
 import asyncio
 import signal
@@ -31,7 +31,7 @@ BAD = [f"bad-{number}" for number in range(3)]
     scope="module", params=["cluster", pytest.param("apache-kafka", marks=pytest.mark.long)]
 )
 def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where three brokers of ours listen, and Apache Kafka where it can be had."""
+    """The address of three brokers of ours, and Apache Kafka where it is available."""
     if request.param == "apache-kafka":
         with apache_kafka() as address:
             yield address
@@ -79,11 +79,11 @@ def test_a_worker_that_dies_loses_nothing_and_buries_nothing_twice(
                 pass
 
     run(story())
-    assert buried() == BAD, "each bad one is put aside once, and no good one"
+    assert buried() == BAD, "each bad message is buried once, and no good one"
     again = sum(count - 1 for count in seen().values())
     assert again <= SETTINGS.limits.in_flight_max
     if step in ("before-copy", "after-copy"):
-        # An attempt that was seen to fail is never made again, so it cannot succeed after all.
+        # An attempt that was seen to fail is never repeated, so it cannot succeed after all.
         assert sum(seen()[f"{text} 1"] for text in BAD) <= len(BAD) + 2
 
 
@@ -116,7 +116,7 @@ def test_a_message_is_done_or_dead_and_never_both(
 
 @pytest.mark.requirement("PAT-5")
 @pytest.mark.parametrize("step", steps(REDRIVE_STEPS, "sending"))
-def test_a_redrive_that_dies_is_taken_up_again_where_it_was(
+def test_a_redrive_that_dies_is_continued_where_it_was(
     bootstrap: str, topic: str, tmp_path: Path, step: str
 ) -> None:
     dead = f"{topic}.dlq"

@@ -1,4 +1,4 @@
-"""When a scattered request is done, and who is missing."""
+"""When a scattered request is done, and which workers are missing."""
 
 import pytest
 from hypothesis import given
@@ -28,7 +28,7 @@ def test_every_worker_has_answered_failed_or_is_missing(
     assert len(gather.answers) <= wanted
 
 
-def test_an_error_is_not_enough_but_ends_the_waiting() -> None:
+def test_an_error_is_not_enough_but_ends_the_wait() -> None:
     gather = Gather(("a", "b"), enough=1)
     assert gather.take("a", RequestFailed("a", "E", "no"))
     assert not gather.is_done
@@ -37,12 +37,12 @@ def test_an_error_is_not_enough_but_ends_the_waiting() -> None:
 
 
 @pytest.mark.parametrize("enough", [0, 3])
-def test_more_than_there_are_or_none_is_never_enough(enough: int) -> None:
+def test_more_than_all_or_none_is_never_enough(enough: int) -> None:
     with pytest.raises(InvalidPattern):
         Gather(("a", "b"), enough)
 
 
 @pytest.mark.parametrize("workers", [(), ("a", "a"), tuple(map(str, range(WORKERS_MAX + 1)))])
-def test_workers_are_some_of_different_names(workers: tuple[str, ...]) -> None:
+def test_workers_have_different_names(workers: tuple[str, ...]) -> None:
     with pytest.raises(InvalidPattern):
         Gather(workers)

@@ -1,4 +1,4 @@
-"""What a worker notes with its commits before it moves a failed message."""
+"""What a worker stores with its commits before it moves a failed message."""
 
 import pytest
 from hypothesis import given
@@ -11,11 +11,11 @@ INTENTS = st.builds(
     Intent, tier=st.integers(0, 16), partition=st.integers(0, 2**31 - 1), start=OFFSETS
 )
 BYTES_MAX = 4_096
-"""What Apache Kafka takes by default."""
+"""The default limit of Apache Kafka."""
 
 
 @given(st.dictionaries(OFFSETS, INTENTS, max_size=INTENTS_MAX))
-def test_intents_come_back_as_they_went_and_fit_into_a_commit(intents: dict[int, Intent]) -> None:
+def test_intents_round_trip_and_fit_into_a_commit(intents: dict[int, Intent]) -> None:
     text = encode(intents)
     assert decode(text) == intents
     assert len(text) <= BYTES_MAX
@@ -30,5 +30,5 @@ def test_any_text_can_be_read(text: str) -> None:
     "text",
     [None, "", "kafkaesque1 ", "kafkaesque1 1:2:3", "kafkaesque1 1:0:0:0,", "kafkaesque2 1:0:0:0"],
 )
-def test_text_that_is_not_ours_holds_no_intents(text: str | None) -> None:
+def test_foreign_text_has_no_intents(text: str | None) -> None:
     assert decode(text) == {}

@@ -1,4 +1,4 @@
-"""The queue of the workers: order per key, and nothing else waits."""
+"""The queue of the workers: order per key, and no other waiting."""
 
 import random
 
@@ -32,7 +32,7 @@ def test_each_key_keeps_its_order_and_never_runs_twice_at_once(
         assert numbers == sorted(numbers) == [n for n, each in enumerate(keys) if each == key]
 
 
-def test_one_slow_key_does_not_hold_up_the_others() -> None:
+def test_one_slow_key_does_not_delay_the_others() -> None:
     queue: KeyedQueue[str] = KeyedQueue()
     queue.put(b"slow", "1")
     queue.put(b"slow", "2")

@@ -11,7 +11,7 @@ RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=20
 
 
 @given(RANGES)
-def test_marks_hold_exactly_what_was_added_in_as_few_ranges_as_possible(
+def test_marks_contain_exactly_what_was_added_in_as_few_ranges_as_possible(
     ranges: list[tuple[int, int]],
 ) -> None:
     marks = Marks()

@@ -1,4 +1,4 @@
-"""A failed message is copied once, whatever is heard of the copy."""
+"""A failed message is copied once, even if the outcome of the copy is unknown."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.compat
 
 
 class Deaf(Sender):
-    """Sends, and says of the first message that there is no word of it."""
+    """Sends, and reports the outcome of the first message as unknown."""
 
     is_told = False
 
     async def send(self, *words: Any, **options: Any) -> Any:
-        """Send, and do not hear."""
+        """Send, and lose the answer."""
         sent = await super().send(*words, **options)
         if not self.is_told:
             self.is_told = True
@@ -28,7 +28,7 @@ class Deaf(Sender):
 
 
 @pytest.mark.requirement("PAT-5")
-def test_a_copy_of_which_there_is_no_word_is_made_again_only_if_it_is_known_to_be_missing(
+def test_a_copy_with_an_unknown_outcome_is_repeated_only_if_it_is_missing(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0

@@ -1,4 +1,4 @@
-"""What a topic holds is read to its end, each message once, or it is an error."""
+"""A topic is read to its end, each message once, or it is an error."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ WANTED = [str(number) for number in range(6)]
 
 
 def fill(bootstrap: str, topic: str) -> dict[int, int]:
-    """Send what is wanted, to one partition; returns where the partitions end."""
+    """Send messages to one partition; returns the end offsets."""
     run(send_all(bootstrap, topic, *WANTED, key="k"))
     return Ends(bootstrap).ask(topic, range(partitions_of(bootstrap, topic)))
 
@@ -34,13 +34,13 @@ def test_what_is_left_is_read_where_the_beginning_is_gone(bootstrap: str, topic:
     assert [(one.value() or b"").decode() for one in read] == WANTED[2:]
 
 
-def test_another_consumer_goes_on_where_one_keeps_failing_and_nothing_comes_twice(
+def test_another_consumer_continues_where_one_keeps_failing_and_nothing_comes_twice(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, made = HandClock(), []
 
     class Failing(Consumer):
-        """A client that has nothing more to say after two messages, if it is the first."""
+        """A client that returns nothing more after two messages, if it is the first."""
 
         def __init__(self, *words: Any) -> None:
             super().__init__(*words)
@@ -48,11 +48,11 @@ def test_another_consumer_goes_on_where_one_keeps_failing_and_nothing_comes_twic
             made.append(self)
 
         def assign(self, partitions: list[TopicPartition]) -> None:
-            """Begin at the beginning, as one that was told that its offset is out of range."""
+            """Start at the beginning, like a client whose offset is out of range."""
             super().assign([TopicPartition(one.topic, one.partition, 0) for one in partitions])
 
         def consume(self, count: int = 1, seconds: float = -1) -> list[ClientMessage]:
-            """Fall silent."""
+            """Return nothing more."""
             self.turns += 1
             if self is made[0] and self.turns > 1:
                 clock.ms += parts.CONSUMER_MS_MAX + 1
@@ -67,16 +67,16 @@ def test_another_consumer_goes_on_where_one_keeps_failing_and_nothing_comes_twic
     assert len(made) == 2
 
 
-def test_an_end_that_comes_before_the_end_is_not_taken_for_it(
+def test_a_premature_end_of_partition_is_ignored(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = HandClock()
 
     class Behind(Consumer):
-        """A client that says once that a partition ends, and then nothing for long."""
+        """A client that reports the end of a partition once, and then nothing for long."""
 
         def consume(self, count: int = 1, seconds: float = -1) -> list[ClientMessage]:
-            """Read until the end is told."""
+            """Read until the end is reported."""
             batch = super().consume(count, seconds)
             if any(one.error() for one in batch):
                 clock.ms += parts.SILENCE_MS_MAX + 1
@@ -89,13 +89,13 @@ def test_an_end_that_comes_before_the_end_is_not_taken_for_it(
         list(read)
 
 
-def test_whoever_takes_the_messages_may_take_their_time(
+def test_the_consumer_of_the_messages_may_take_its_time(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = HandClock()
 
     class Halting(Consumer):
-        """A client that brings one message at most, and every other time none."""
+        """A client that returns one message at most, and nothing every other time."""
 
         turns = 0
 

@@ -24,11 +24,11 @@ def test_the_position_is_the_first_offset_that_is_not_done(
     assert len(prefix) == 0
 
 
-def test_nothing_can_be_said_before_the_first_message() -> None:
+def test_there_is_no_position_before_the_first_message() -> None:
     assert DonePrefix().position is None
 
 
-def test_what_finishes_late_holds_the_position_back() -> None:
+def test_a_late_message_holds_the_position_back() -> None:
     prefix = DonePrefix()
     for offset in (5, 6, 9):
         prefix.begin(offset)

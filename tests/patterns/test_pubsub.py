@@ -14,7 +14,7 @@ pytestmark = pytest.mark.compat
 
 
 @pytest.mark.requirement("PAT-2")
-def test_a_subscription_gets_all_that_comes_after_it_and_nothing_before(
+def test_a_subscription_gets_everything_after_its_start_and_nothing_before(
     bootstrap: str, topic: str
 ) -> None:
     async def story() -> list[str]:
@@ -27,7 +27,7 @@ def test_a_subscription_gets_all_that_comes_after_it_and_nothing_before(
 
 
 @pytest.mark.requirement("PAT-2")
-def test_topics_are_added_and_dropped_while_it_runs(bootstrap: str, topic: str) -> None:
+def test_topics_can_be_added_and_dropped_at_run_time(bootstrap: str, topic: str) -> None:
     other = f"{topic}-other"
 
     async def story() -> list[str]:
@@ -50,9 +50,7 @@ def grow(bootstrap: str, topic: str, count: int) -> None:
 
 
 @pytest.mark.requirement("PAT-2")
-def test_a_partition_that_a_topic_gets_later_is_heard_from_its_beginning(
-    bootstrap: str, topic: str
-) -> None:
+def test_an_added_partition_is_read_from_its_beginning(bootstrap: str, topic: str) -> None:
     async def story() -> str:
         async with subscribe(bootstrap, topic, look_seconds=0.2) as subscription:
             await asyncio.to_thread(grow, bootstrap, topic, 5)
@@ -63,9 +61,7 @@ def test_a_partition_that_a_topic_gets_later_is_heard_from_its_beginning(
     assert run(story()) == "in the new one"
 
 
-def test_an_expression_stands_for_topics_that_are_and_that_will_be(
-    bootstrap: str, topic: str
-) -> None:
+def test_an_expression_covers_existing_and_future_topics(bootstrap: str, topic: str) -> None:
     async def story() -> list[str]:
         await send_all(bootstrap, f"{topic}.old", "before")
         expression = f"^{topic}\\."
@@ -81,7 +77,7 @@ def test_an_expression_stands_for_topics_that_are_and_that_will_be(
     assert run(story()) == ["old", "new"]
 
 
-def test_what_is_no_expression_is_refused(bootstrap: str) -> None:
+def test_an_invalid_expression_is_refused(bootstrap: str) -> None:
     async def story() -> None:
         async with subscribe(bootstrap) as subscription:
             with pytest.raises(InvalidPattern):
@@ -90,7 +86,7 @@ def test_what_is_no_expression_is_refused(bootstrap: str) -> None:
     run(story())
 
 
-def test_a_slow_reader_holds_no_more_than_its_buffer_and_loses_nothing(
+def test_a_slow_reader_buffers_no_more_than_its_limit_and_loses_nothing(
     bootstrap: str, topic: str
 ) -> None:
     async def story() -> list[str]:
@@ -103,9 +99,7 @@ def test_a_slow_reader_holds_no_more_than_its_buffer_and_loses_nothing(
     assert run(story()) == list(map(str, range(3_000)))
 
 
-def test_a_table_has_what_was_put_and_no_longer_what_was_deleted(
-    bootstrap: str, topic: str
-) -> None:
+def test_a_table_has_all_puts_and_no_deleted_keys(bootstrap: str, topic: str) -> None:
     async def story() -> None:
         async with table(bootstrap, topic) as prices, table(bootstrap, topic) as other:
             await prices.put("tea", "3")
@@ -121,7 +115,7 @@ def test_a_table_has_what_was_put_and_no_longer_what_was_deleted(
     run(story())
 
 
-def test_a_table_with_more_keys_than_allowed_says_so(bootstrap: str, topic: str) -> None:
+def test_a_table_with_more_keys_than_allowed_reports_it(bootstrap: str, topic: str) -> None:
     async def story() -> None:
         async with table(bootstrap, topic, keys_max=2) as small:
             await asyncio.gather(small.put("a", "1"), small.put("b", "2"))

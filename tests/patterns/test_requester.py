@@ -16,7 +16,7 @@ LIMITS = EngineSettings(deadline_seconds=0.3, commit_seconds=0.05, drain_seconds
 
 
 async def echo(delivery: Delivery) -> str | None:
-    """Answer with the same, or misbehave as told."""
+    """Echo, or misbehave on request."""
     match delivery.text:
         case "fail":
             raise KeyError("card")
@@ -39,7 +39,7 @@ def test_many_requests_at_once_each_get_their_own_answer(bootstrap: str, topic: 
 
 
 @pytest.mark.requirement("PAT-3")
-def test_a_request_that_nobody_answers_ends_at_its_deadline(bootstrap: str, topic: str) -> None:
+def test_an_unanswered_request_ends_at_its_deadline(bootstrap: str, topic: str) -> None:
     async def story() -> None:
         async with request(bootstrap) as ask:
             with pytest.raises(NoAnswer):
@@ -48,7 +48,7 @@ def test_a_request_that_nobody_answers_ends_at_its_deadline(bootstrap: str, topi
     run(story())
 
 
-def test_a_responder_that_fails_hangs_or_is_wrong_answers_so_and_serves_on(
+def test_a_responder_that_fails_hangs_or_is_wrong_answers_so_and_continues(
     bootstrap: str, topic: str
 ) -> None:
     async def story() -> dict[str, str]:
@@ -65,7 +65,7 @@ def test_a_responder_that_fails_hangs_or_is_wrong_answers_so_and_serves_on(
     assert run(story()) == {"fail": "KeyError", "hang": "HandlerTooSlow", "wrong": "WrongType"}
 
 
-def test_late_second_and_strange_answers_are_dropped(bootstrap: str, topic: str) -> None:
+def test_late_duplicate_and_foreign_answers_are_dropped(bootstrap: str, topic: str) -> None:
     async def story() -> None:
         answered: list[Request] = []
 
@@ -91,7 +91,7 @@ def test_late_second_and_strange_answers_are_dropped(bootstrap: str, topic: str)
     run(story())
 
 
-def test_messages_that_are_no_requests_and_those_too_old_are_passed_over(
+def test_messages_that_are_not_requests_and_expired_ones_are_skipped(
     bootstrap: str, topic: str
 ) -> None:
     async def story() -> None:
@@ -116,7 +116,9 @@ def test_more_requests_than_allowed_are_refused_at_once(bootstrap: str, topic: s
     run(story())
 
 
-def test_whoever_may_ask_one_at_a_time_may_ask_again_at_once(bootstrap: str, topic: str) -> None:
+def test_with_a_limit_of_one_the_next_request_may_follow_at_once(
+    bootstrap: str, topic: str
+) -> None:
     async def story() -> list[bytes | None]:
         limits = AskerSettings(in_flight_max=1)
         async with reply(bootstrap, topic, echo), request(bootstrap, settings=limits) as ask:
@@ -126,9 +128,7 @@ def test_whoever_may_ask_one_at_a_time_may_ask_again_at_once(bootstrap: str, top
 
 
 @pytest.mark.requirement("PAT-4")
-def test_all_workers_are_asked_and_their_answers_come_back_as_one(
-    bootstrap: str, topic: str
-) -> None:
+def test_all_workers_are_asked_and_their_answers_are_gathered(bootstrap: str, topic: str) -> None:
     async def story() -> None:
         async with (
             reply(bootstrap, topic, echo, name="a"),
@@ -148,7 +148,7 @@ def test_all_workers_are_asked_and_their_answers_come_back_as_one(
     run(story())
 
 
-def test_the_reply_topic_is_gone_when_its_client_has_left(bootstrap: str, topic: str) -> None:
+def test_the_reply_topic_is_deleted_when_its_client_leaves(bootstrap: str, topic: str) -> None:
     from confluent_kafka.admin import AdminClient
 
     async def story() -> str:
@@ -160,7 +160,7 @@ def test_the_reply_topic_is_gone_when_its_client_has_left(bootstrap: str, topic:
     assert name not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics
 
 
-def test_an_answer_to_a_topic_that_is_gone_stops_nobody(bootstrap: str, topic: str) -> None:
+def test_an_answer_to_a_deleted_topic_stops_no_responder(bootstrap: str, topic: str) -> None:
     async def story() -> None:
         async with reply(bootstrap, topic, echo) as responder, request(bootstrap) as ask:
             lost = Request(reply_to="no such topic!", correlation="c", deadline_ms=10**14)

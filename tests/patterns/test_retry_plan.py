@@ -31,19 +31,19 @@ def test_the_last_of_several_headers_counts() -> None:
     assert plan.attempt_of(((ATTEMPT, b"3"), (ATTEMPT, b"2"))) == 2
 
 
-def test_names_are_made_of_topic_and_group() -> None:
+def test_names_consist_of_topic_and_group() -> None:
     names = Names(topic="orders", group="pack team", tiers=2)
     assert names.retries == ("orders.pack-team.retry-1", "orders.pack-team.retry-2")
     assert names.dead_letter == "orders.pack-team.dlq"
 
 
 @pytest.mark.parametrize("topic", ["", "no spaces", "x" * 250, "x" * 246])
-def test_names_that_no_topic_can_have_are_refused(topic: str) -> None:
+def test_names_that_are_invalid_for_topics_are_refused(topic: str) -> None:
     with pytest.raises(InvalidPattern):
         Names(topic=topic, group="g", tiers=1)
 
 
 @pytest.mark.parametrize("delays", [(-1,), (1,) * (TIERS_MAX + 1)])
-def test_plans_that_make_no_sense_are_refused(delays: tuple[int, ...]) -> None:
+def test_invalid_plans_are_refused(delays: tuple[int, ...]) -> None:
     with pytest.raises(InvalidPattern):
         RetryPlan(delays_ms=delays)

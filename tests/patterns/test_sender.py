@@ -1,4 +1,4 @@
-"""The sender's count of what is in flight: it never counts what was not sent."""
+"""The sender's count of messages in flight: it counts only what was sent."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ FITTING = QUEUE_KIB_MAX * 1024 // len(LARGE)
 
 
 @pytest.mark.compat
-def test_what_is_no_message_takes_no_place_of_one(bootstrap: str, topic: str) -> None:
+def test_an_invalid_message_takes_no_place_in_the_queue(bootstrap: str, topic: str) -> None:
     async def story() -> int:
         async with Sender(bootstrap, in_flight_max=1) as sender:
             for _ in range(2):
@@ -26,7 +26,7 @@ def test_what_is_no_message_takes_no_place_of_one(bootstrap: str, topic: str) ->
     assert run(story()) == 0
 
 
-def test_who_is_cancelled_while_the_queue_is_full_leaves_no_place_taken() -> None:
+def test_a_send_cancelled_while_the_queue_is_full_takes_no_place() -> None:
     async def story() -> None:
         sender = Sender(NOBODY, in_flight_max=FITTING + 2, timeout_ms=1_000, is_idempotent=False)
         async with sender:

@@ -8,7 +8,7 @@ from kafkaesque.patterns.within import within
 from tests.patterns.waiting import run
 
 
-def test_a_result_is_returned_whether_it_is_there_or_comes() -> None:
+def test_a_result_is_returned_whether_it_is_there_or_arrives_later() -> None:
     async def story() -> list[int]:
         loop = asyncio.get_running_loop()
         there: asyncio.Future[int] = loop.create_future()
@@ -20,7 +20,7 @@ def test_a_result_is_returned_whether_it_is_there_or_comes() -> None:
     assert run(story()) == [7, 8]
 
 
-def test_it_raises_when_nothing_comes_in_time() -> None:
+def test_it_raises_when_nothing_arrives_in_time() -> None:
     async def story() -> None:
         await within(asyncio.get_running_loop().create_future(), 0.001)
 
@@ -28,7 +28,7 @@ def test_it_raises_when_nothing_comes_in_time() -> None:
         run(story())
 
 
-def test_a_task_that_waits_can_be_cancelled() -> None:
+def test_a_waiting_task_can_be_cancelled() -> None:
     async def story() -> bool:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         task = asyncio.ensure_future(within(future, 10))

@@ -1,4 +1,4 @@
-"""Workers against a real broker: what is done, retried, put aside, and in which order."""
+"""Workers against a real broker: what is done, retried and buried, and in which order."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ def test_two_workers_share_a_queue_and_each_message_goes_to_one(bootstrap: str, 
     assert sorted(seen) == sorted(map(str, range(50)))
 
 
-def test_one_keys_messages_are_handled_in_order_and_one_at_a_time(
+def test_messages_of_one_key_are_handled_in_order_and_one_at_a_time(
     bootstrap: str, topic: str
 ) -> None:
     seen: list[str] = []
@@ -51,7 +51,7 @@ def test_one_keys_messages_are_handled_in_order_and_one_at_a_time(
     assert seen == list(map(str, range(40)))
 
 
-def test_a_stopped_worker_has_committed_and_the_next_one_goes_on(
+def test_a_stopped_worker_has_committed_and_the_next_one_continues(
     bootstrap: str, topic: str
 ) -> None:
     seen: list[str] = []
@@ -70,7 +70,7 @@ def test_a_stopped_worker_has_committed_and_the_next_one_goes_on(
 
 
 @pytest.mark.requirement("PAT-5")
-def test_a_poison_message_is_retried_and_put_aside_and_stops_no_other(
+def test_a_poison_message_is_retried_and_buried_and_stops_no_other(
     bootstrap: str, topic: str
 ) -> None:
     tried: list[int] = []
@@ -96,7 +96,9 @@ def test_a_poison_message_is_retried_and_put_aside_and_stops_no_other(
     assert letter.dead.origin.topic == topic
 
 
-def test_a_message_that_succeeds_in_a_retry_is_no_dead_letter(bootstrap: str, topic: str) -> None:
+def test_a_message_that_succeeds_in_a_retry_is_not_a_dead_letter(
+    bootstrap: str, topic: str
+) -> None:
     async def story() -> None:
         done: list[int] = []
 
@@ -137,9 +139,7 @@ def test_each_way_to_misbehave_has_its_own_reason(bootstrap: str, topic: str) ->
     assert found == {"hangs": "HandlerTooSlow", "returns": "WrongType", "refuses": "Nacked"}
 
 
-def test_a_handler_that_is_no_async_function_puts_messages_aside(
-    bootstrap: str, topic: str
-) -> None:
+def test_a_handler_that_is_not_async_buries_its_messages(bootstrap: str, topic: str) -> None:
     async def story() -> None:
         def take(_: Delivery) -> None:
             return None
@@ -175,7 +175,7 @@ def test_a_slow_handler_may_extend_its_deadline_and_ack_before_it_ends(
     run(story())
 
 
-def test_headers_that_are_not_ours_make_it_a_first_attempt(bootstrap: str, topic: str) -> None:
+def test_foreign_headers_make_it_a_first_attempt(bootstrap: str, topic: str) -> None:
     async def story() -> None:
         seen: list[int] = []
 

@@ -1,4 +1,4 @@
-"""How tests wait for what others do, and read what they left."""
+"""How tests wait for other processes, and read their results."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -13,7 +13,7 @@ from kafkaesque.patterns.message import Headers
 from kafkaesque.patterns.retry_plan import Names
 
 SECONDS_MAX = 300.0
-"""Only ends what hangs: a busy machine may need long for what it does."""
+"""Only ends hanging tests: a busy machine may need long."""
 T = TypeVar("T")
 
 QUICK = WorkerSettings(
@@ -33,12 +33,12 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def run_long(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run one in which a broker dies, and others have to notice."""
+    """Run a coroutine in which a broker dies and others have to notice."""
     return asyncio.run(asyncio.wait_for(coroutine, 2 * SECONDS_MAX))
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait until something holds; `run` limits how long."""
+    """Wait until a condition holds; `run` limits how long."""
     while not condition():  # noqa: ASYNC110 - other threads and processes make it true
         await asyncio.sleep(0.01)
 
@@ -53,8 +53,8 @@ async def send_all(
 ) -> None:
     """Send messages, all of them acknowledged when it returns.
 
-    Where a broker may die meanwhile the producer must be idempotent, or a message may be there
-    twice. librdkafka takes up to a second for that, so other tests do without.
+    Where a broker may die meanwhile the producer must be idempotent, or a message may be
+    duplicated. librdkafka takes up to a second for that, so other tests do without.
     """
     client = {"bootstrap.servers": bootstrap, "enable.idempotence": is_idempotent}
     async with publish(client) as sender:

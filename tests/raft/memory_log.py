@@ -1,6 +1,6 @@
-"""The log that Raft looks at, as a plain list: the readable oracle of the one on disk.
+"""The log that Raft reads, as a plain list: the readable oracle of the one on disk.
 
-It keeps two lists, what a reader sees and what a power loss would leave. Holes are allowed, as
+It keeps two lists: what a reader sees, and what a power loss would leave. Holes are allowed, as
 compaction makes them.
 """
 
@@ -75,7 +75,7 @@ class MemoryLog:
         self.stable = NEVER_STABLE
 
     def trim(self, index: Index) -> None:
-        """Let the log begin at `index`, an entry's boundary."""
+        """Start the log at `index`, an entry's boundary."""
         gone = [entry for entry in self.held if entry.first < index]
         marks = sum(1 for e in gone if isinstance(e.payload, TermOpened | Voters))
         self.start = LogStart(
@@ -98,7 +98,7 @@ class MemoryLog:
         self.durable = [entry for entry in self.durable if stays(entry)]
 
     def sync(self, index: Index) -> bool:
-        """Make everything before `index` durable; return whether that is news."""
+        """Make everything before `index` durable; return whether that changed anything."""
         self.durable_start = self.start
         self.durable = [entry for entry in self.held if entry.end <= index]
         stable = max([self.start.index, *(entry.end for entry in self.durable)])
@@ -107,7 +107,7 @@ class MemoryLog:
         return is_news
 
     def after_power_loss(self, keep: Index = 0) -> "MemoryLog":
-        """Return what is found after a restart; unsynced entries up to `keep` made it as well."""
+        """Return the log after a restart; unsynced entries up to `keep` survived too."""
         kept = [entry for entry in self.held if entry.end <= keep]
         durable = MemoryLog(self.durable_start, self.durable)
         return MemoryLog(self.start, kept) if keep > durable.end else durable

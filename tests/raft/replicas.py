@@ -88,7 +88,7 @@ class Replica:
         return self.take()
 
     def campaign(self) -> list[CoreMessage]:
-        """Let time pass until the replica asks for votes; return what it asks."""
+        """Let time pass until the replica asks for votes; return the requests."""
         for _ in range(2 * self.raft.config.election_ticks):
             sent = self.tick()
             if any(isinstance(message, VoteRequest) for message in sent):
@@ -124,7 +124,7 @@ def an_elected(
     voters: Voters = THREE,
     config: RaftConfig | None = None,
 ) -> tuple[Replica, Ready]:
-    """Node 1 at the moment it becomes the leader, and what it wants done then."""
+    """Node 1 at the moment it becomes the leader, and its Ready."""
     replica = Replica(
         entries, voters=voters, term=entries[-1].term if entries else 0, config=config
     )
@@ -145,7 +145,7 @@ def a_leader(
     voters: Voters = THREE,
     config: RaftConfig | None = None,
 ) -> Replica:
-    """Node 1, leading and serving: everybody has its whole log."""
+    """Node 1, leading and serving: all followers have its whole log."""
     replica, _ = an_elected(entries, voters=voters, config=config)
     replica.sync()
     for peer in voters.members:

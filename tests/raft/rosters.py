@@ -1,4 +1,4 @@
-"""Three nodes reduced to their rosters and replicas, joined by a list instead of a network."""
+"""Three nodes reduced to their rosters and replicas, connected by a list instead of a network."""
 
 import random
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Node:
 
 
 class Cluster:
-    """Three such nodes; `cuts` are pairs between which nothing passes."""
+    """Three such nodes; `cuts` are pairs that cannot exchange messages."""
 
     def __init__(self, groups: Sequence[str]) -> None:
         self.nodes = {node: Node(node, node, groups) for node in NODES}
@@ -54,7 +54,7 @@ class Cluster:
                     self._deliver(group, message)
 
     def leader(self, group: str) -> int:
-        """Return who leads a group."""
+        """Return the leader of a group."""
         leads = [n for n, node in self.nodes.items() if node.replicas[group].role is Role.LEADER]
         return max(leads, key=lambda n: self.nodes[n].replicas[group].term)
 
@@ -65,7 +65,7 @@ class Cluster:
         self._carry_out(node, group)
 
     def isolate(self, node: int) -> None:
-        """Let nothing pass to or from a node."""
+        """Cut a node off from all others."""
         self.cuts |= {(node, other) for other in NODES} | {(other, node) for other in NODES}
 
     def is_all_at_rest(self) -> bool:

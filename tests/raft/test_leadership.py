@@ -1,4 +1,4 @@
-"""What a leader does: replication, commitment, changes of voters, handing over."""
+"""What a leader does: replication, commitment, changes of voters, transfers."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def appends(messages: Ready | list[Message], target: int) -> list[AppendRequest]
 # ── heartbeats and the quorum ────────────────────────────────────────────────────────────────
 
 
-def test_heartbeats_go_to_everyone_every_heartbeat_ticks() -> None:
+def test_heartbeats_go_to_all_followers_every_heartbeat_ticks() -> None:
     leader = a_leader()
     assert leader.tick(1) == []
     leader.propose(b"a")
@@ -54,7 +54,7 @@ def test_heartbeats_go_to_everyone_every_heartbeat_ticks() -> None:
     ]
 
 
-def test_a_leader_that_nobody_answers_steps_down_within_two_time_outs() -> None:
+def test_a_leader_without_answers_steps_down_within_two_timeouts() -> None:
     leader = a_leader()
     leader.tick(20)
     assert leader.raft.role is Role.FOLLOWER
@@ -62,7 +62,7 @@ def test_a_leader_that_nobody_answers_steps_down_within_two_time_outs() -> None:
     assert leader.raft.term == 1
 
 
-def test_a_leader_that_a_majority_answers_stays() -> None:
+def test_a_leader_with_answers_from_a_majority_stays() -> None:
     leader = a_leader()
     for _ in range(10):
         leader.tick(5)
@@ -70,7 +70,7 @@ def test_a_leader_that_a_majority_answers_stays() -> None:
     assert leader.raft.role is Role.LEADER
 
 
-def test_the_answers_of_learners_keep_no_leader_in_place() -> None:
+def test_answers_of_learners_do_not_keep_a_leader_in_office() -> None:
     leader = a_leader(voters=Voters(voters=(1, 2, 3), learners=(4, 5)))
     for _ in range(4):
         leader.tick(5)
@@ -100,7 +100,7 @@ def test_several_proposals_before_one_ready_go_out_together() -> None:
     assert request.entries == ready.append
 
 
-def test_appends_are_sent_ahead_of_their_answers_up_to_the_window() -> None:
+def test_appends_are_pipelined_up_to_the_window() -> None:
     leader = a_leader(config=RaftConfig(inflight_max=2))
     sent = [len(appends(leader.propose(b"x"), 2)) for _ in range(4)]
     assert sent == [1, 1, 0, 0]
@@ -116,13 +116,13 @@ def test_one_append_carries_about_append_bytes_max() -> None:
     assert len(request.entries) == 3, "the limit is reached by the third batch of 40 bytes"
 
 
-def test_a_batch_larger_than_the_limit_still_goes_out_alone() -> None:
+def test_a_batch_larger_than_the_limit_is_still_sent_alone() -> None:
     leader = a_leader(config=RaftConfig(append_bytes_max=10))
     (request,) = appends(leader.propose(b"x" * 500), 2)
     assert len(request.entries) == 1
 
 
-def test_a_follower_in_doubt_is_probed_with_one_append_until_it_answers() -> None:
+def test_an_unprobed_follower_gets_one_append_until_it_answers() -> None:
     leader, _ = an_elected()
     assert leader.raft.leadership is not None
     leader.sync()
@@ -132,13 +132,13 @@ def test_a_follower_in_doubt_is_probed_with_one_append_until_it_answers() -> Non
     assert appends(ready, 3) == [], "its probe has not been answered"
 
 
-def test_a_sign_of_life_repeats_what_may_have_been_lost() -> None:
+def test_a_heartbeat_answer_resends_what_may_have_been_lost() -> None:
     leader, _ = an_elected()
     (request,) = appends(leader.answers(3), 3)
     assert request.entries == (opened(0, 1),)
 
 
-def test_a_sign_of_life_repeats_nothing_that_still_waits_to_be_sent() -> None:
+def test_a_heartbeat_answer_resends_nothing_that_is_still_queued() -> None:
     leader, _ = an_elected()
     waiting = {3}
     leader.raft.is_sending = waiting.__contains__
@@ -155,7 +155,7 @@ def test_a_rejection_is_followed_by_a_probe_at_the_hint() -> None:
     assert (request.prev_end, request.prev_term) == (4, 1)
 
 
-def test_the_leader_probes_only_where_one_of_its_entries_begins() -> None:
+def test_the_leader_probes_only_at_boundaries_of_its_entries() -> None:
     log = [opened(0, 1), batch(1, 1, count=4), batch(5, 1, count=4)]
     leader, _ = an_elected(log)
     (request,) = appends(leader.step(rejected(2, 2, 9, 7)), 2)
@@ -171,8 +171,8 @@ def test_a_rejection_of_an_older_probe_is_ignored() -> None:
     assert leader.step(rejected(3, 2, 9, 2)).messages == (), "it has matched beyond that"
 
 
-def test_a_follower_with_another_history_is_found_in_few_round_trips() -> None:
-    # Logs of 60 entries that part at 20: a trip for each of the follower's terms, not each entry.
+def test_a_follower_with_a_diverging_log_is_matched_in_few_round_trips() -> None:
+    # Logs of 60 entries that diverge at 20: a trip for each of the follower's terms, not each entry
     common = [opened(0, 1), *(batch(index, 1) for index in range(1, 20))]
     mine = [*common, opened(20, 5), *(batch(index, 5) for index in range(21, 60))]
     theirs = [*common, opened(20, 2), *(batch(index, 2) for index in range(21, 60))]
@@ -190,7 +190,7 @@ def test_a_follower_with_another_history_is_found_in_few_round_trips() -> None:
     assert trips <= 3
 
 
-def test_a_follower_that_needs_what_was_trimmed_is_told_to_start_over() -> None:
+def test_a_follower_that_needs_trimmed_entries_gets_an_install() -> None:
     log = [opened(0, 1), *(batch(index, 1) for index in range(1, 9))]
     leader = a_leader(log)
     leader.log.trim(6)
@@ -202,7 +202,7 @@ def test_a_follower_that_needs_what_was_trimmed_is_told_to_start_over() -> None:
     ]
 
 
-def test_at_a_hole_the_leader_first_asks_behind_it_and_crosses_only_when_refused() -> None:
+def test_at_a_hole_the_leader_first_probes_behind_it_and_crosses_it_only_when_refused() -> None:
     log = [opened(0, 1), *(batch(index, 1) for index in range(1, 9))]
     leader = a_leader(log)
     leader.log.compact(4, 7)
@@ -229,19 +229,19 @@ def heard_of(ready: Ready) -> list[tuple[int, int]]:
     return [(m.target, m.commit) for m in ready.messages if isinstance(m, Heartbeat)]
 
 
-def test_followers_hear_of_a_commit_with_the_next_heartbeat() -> None:
+def test_followers_learn_of_a_commit_with_the_next_heartbeat() -> None:
     leader = a_leader()
     leader.propose(b"a")
     leader.sync()
     assert heard_of(leader.accepts(2, 2)) == []
 
 
-def test_a_group_that_announces_commits_tells_each_follower_once_and_when_it_has_all() -> None:
+def test_a_group_that_announces_commits_notifies_each_follower_once_and_when_it_has_all() -> None:
     leader = a_leader()
     leader.raft.announces_commits = True
     leader.propose(b"a")
     leader.sync()
-    assert heard_of(leader.accepts(2, 2)) == [(2, 2)], "the other does not hold it yet"
+    assert heard_of(leader.accepts(2, 2)) == [(2, 2)], "the other does not have it yet"
     assert heard_of(leader.accepts(2, 2)) == []
     assert heard_of(leader.accepts(3, 2)) == [(3, 2)]
 
@@ -257,14 +257,14 @@ def test_a_commit_by_the_leaders_own_disk_is_announced_as_well() -> None:
     assert heard_of(leader.sync()) == [(2, 3)]
 
 
-def test_the_leaders_own_disk_is_no_special_one() -> None:
+def test_the_leaders_own_disk_counts_like_any_other() -> None:
     leader = a_leader()
     leader.propose(b"a")
     leader.accepts(2, 2)
     assert leader.accepts(3, 2).commit == 2, "two followers are a majority without it"
 
 
-def test_entries_of_an_old_term_are_committed_only_together_with_one_of_the_own() -> None:
+def test_entries_of_an_old_term_are_committed_only_together_with_one_of_the_new_term() -> None:
     leader, _ = an_elected([opened(0, 1), batch(1, 1)])
     leader.sync()
     assert leader.accepts(2, 2).commit is None
@@ -280,14 +280,14 @@ def test_learners_do_not_count_for_a_commit() -> None:
     assert leader.accepts(3, 2).commit == 2
 
 
-def test_answers_of_strangers_change_nothing() -> None:
+def test_answers_of_unknown_nodes_change_nothing() -> None:
     leader = a_leader()
     leader.propose(b"a")
     leader.sync()
     assert leader.step(accepted(9, 1, 2)).commit is None
 
 
-def test_a_leader_is_idle_when_everyone_has_everything_and_knows_that_it_is_committed() -> None:
+def test_a_leader_is_idle_when_all_replicas_have_everything_and_know_the_commit() -> None:
     leader = a_leader()
     leadership = leader.raft.leadership
     assert leadership is not None
@@ -311,7 +311,7 @@ def test_a_leader_serves_only_after_an_entry_of_its_own_term_is_committed() -> N
     assert leader.take().append == ()
 
 
-def test_one_change_of_voters_at_a_time() -> None:
+def test_only_one_change_of_voters_runs_at_a_time() -> None:
     leader = a_leader()
     leader.raft.change_voters(FOUR)
     with pytest.raises(ChangeInProgress):
@@ -328,7 +328,7 @@ def test_one_change_of_voters_at_a_time() -> None:
     [Voters(voters=(1, 2, 4)), Voters(voters=(1,)), Voters(voters=(1, 2, 3, 4, 5))],
     ids=["exchange", "two-go", "two-come"],
 )
-def test_only_one_voter_comes_or_goes_at_a_time(voters: Voters) -> None:
+def test_only_one_voter_is_added_or_removed_at_a_time(voters: Voters) -> None:
     leader = a_leader()
     with pytest.raises(InvalidChange):
         leader.raft.change_voters(voters)
@@ -344,7 +344,7 @@ def test_a_group_is_never_left_without_voters() -> None:
 
 
 @pytest.mark.parametrize("target", [1, 4, 9], ids=["itself", "learner", "stranger"])
-def test_leadership_is_handed_only_to_another_voter(target: int) -> None:
+def test_leadership_is_transferred_only_to_another_voter(target: int) -> None:
     leader = a_leader(voters=Voters(voters=(1, 2, 3), learners=(4,)))
     with pytest.raises(InvalidChange):
         leader.raft.transfer(target)
@@ -385,17 +385,17 @@ def test_a_removed_leader_steps_down_when_its_removal_is_committed() -> None:
     assert leader.campaign() == []
 
 
-# ── handing over ─────────────────────────────────────────────────────────────────────────────
+# ── transfer of leadership ───────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.requirement("REP-4")
-def test_a_target_that_has_everything_is_told_to_campaign_at_once() -> None:
+def test_a_target_that_has_everything_is_asked_to_campaign_at_once() -> None:
     leader = a_leader()
     leader.raft.transfer(3)
     assert leader.take().messages == (TimeoutNow(source=1, target=3, term=1),)
 
 
-def test_a_target_that_lags_is_told_when_it_has_caught_up() -> None:
+def test_a_target_that_lags_is_asked_when_it_has_caught_up() -> None:
     leader = a_leader()
     leader.propose(b"a")
     leader.raft.transfer(3)
@@ -403,7 +403,7 @@ def test_a_target_that_lags_is_told_when_it_has_caught_up() -> None:
     assert of_kind(leader.accepts(3, 2), TimeoutNow)
 
 
-def test_meanwhile_nothing_is_taken_and_after_transfer_ticks_it_goes_on() -> None:
+def test_during_a_transfer_proposals_are_refused_until_it_times_out() -> None:
     leader = a_leader(config=RaftConfig(transfer_ticks=4))
     leader.raft.transfer(3)
     for refused in (

@@ -1,4 +1,4 @@
-"""What a move asks of the core: replicas that begin later, learners that lag, returns."""
+"""What a move requires of the core: replicas added later, lagging learners, returning replicas."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def a_newcomer(*, term: int = 0, is_recovering: bool = False) -> Replica:
     return Replica(voters=NOBODY, term=term, is_recovering=is_recovering)
 
 
-def test_a_replica_that_begins_later_never_asks_for_votes() -> None:
+def test_a_replica_added_later_never_asks_for_votes() -> None:
     newcomer = a_newcomer()
     assert newcomer.tick(100) == []
     newcomer.raft.campaign()
@@ -43,7 +43,7 @@ def test_a_replica_that_begins_later_never_asks_for_votes() -> None:
     assert newcomer.raft.role is Role.FOLLOWER
 
 
-def test_a_replica_that_begins_later_learns_the_log_and_who_votes_from_its_leader() -> None:
+def test_a_replica_added_later_learns_the_log_and_the_voters_from_its_leader() -> None:
     newcomer = a_newcomer()
     entries = (opened(0, 1), voters_mark(1, 1, LEARNING_HERE), batch(2, 1))
     newcomer.step(append(2, 1, prev_end=0, entries=entries, commit=2))
@@ -53,7 +53,7 @@ def test_a_replica_that_begins_later_learns_the_log_and_who_votes_from_its_leade
     assert newcomer.tick(100) == [], "a learner does not ask for votes either"
 
 
-def test_a_replica_that_comes_back_refuses_its_vote_until_it_has_what_was_committed() -> None:
+def test_a_returning_replica_refuses_its_vote_until_it_has_what_was_committed() -> None:
     newcomer = a_newcomer(term=3, is_recovering=True)
     request = VoteRequest(
         source=2, target=1, term=4, last_term=2, end=9, is_pre=False, is_forced=True
@@ -63,17 +63,19 @@ def test_a_replica_that_comes_back_refuses_its_vote_until_it_has_what_was_commit
     assert not answer.is_granted
 
 
-def test_a_replica_that_comes_back_votes_again_although_the_leader_is_always_ahead() -> None:
+def test_a_returning_replica_votes_again_although_the_leader_is_always_ahead() -> None:
     newcomer = a_newcomer(term=3, is_recovering=True)
     entries = (opened(0, 5), batch(1, 5), batch(2, 5))
     newcomer.step(append(2, 5, prev_end=0, entries=entries, commit=2))
     newcomer.step(append(2, 5, prev_end=3, entries=(batch(3, 5),), commit=4))
     newcomer.log.sync(3)
     newcomer.raft.stable_at(3)
-    assert newcomer.take().is_recovered, "it has what was committed when it was first told"
+    assert newcomer.take().is_recovered, (
+        "it has what was committed when it first heard of the commit"
+    )
 
 
-def test_one_that_may_not_vote_does_not_tell_of_a_commit() -> None:
+def test_a_replica_without_a_vote_does_not_report_a_commit() -> None:
     newcomer = a_newcomer(term=3, is_recovering=True)
     newcomer.step(append(2, 5, prev_end=0, entries=(opened(0, 4), batch(1, 4)), commit=2))
     newcomer.sync()
@@ -82,7 +84,7 @@ def test_one_that_may_not_vote_does_not_tell_of_a_commit() -> None:
     assert answer.commit == 0
 
 
-def test_a_leader_that_knows_only_earlier_moves_may_not_change_the_group() -> None:
+def test_a_leader_that_knows_only_earlier_moves_may_not_change_the_voters() -> None:
     leader = a_leader()
     leader.raft.change_voters(Voters(voters=(1, 2, 3), learners=(4,), move=2))
     leader.take()
@@ -92,7 +94,7 @@ def test_a_leader_that_knows_only_earlier_moves_may_not_change_the_group() -> No
         leader.raft.change_voters(Voters(voters=(1, 2, 3), learners=(5,), move=1))
 
 
-def test_a_learner_without_allowance_is_sent_nothing_and_keeps_nobody_from_committing() -> None:
+def test_a_learner_without_allowance_is_sent_nothing_and_delays_no_commit() -> None:
     leader = a_leader()
     leader.raft.change_voters(LEARNING)
     leader.take()
@@ -109,7 +111,7 @@ def test_a_learner_without_allowance_is_sent_nothing_and_keeps_nobody_from_commi
     assert leader.raft.commit == leader.raft.end
 
 
-def test_what_a_learner_is_sent_is_taken_off_its_allowance() -> None:
+def test_sent_entries_use_up_a_learners_allowance() -> None:
     leader = a_leader()
     leader.raft.change_voters(LEARNING)
     leader.take()
@@ -129,10 +131,10 @@ def test_what_a_learner_is_sent_is_taken_off_its_allowance() -> None:
 def test_a_group_whose_log_was_trimmed_to_its_end_can_be_changed() -> None:
     replica = Replica(voters=THREE, term=1)
     assert replica.raft.voters_index == replica.raft.commit == replica.raft.end
-    assert not replica.raft.is_changing, "who votes at the start of a log is committed"
+    assert not replica.raft.is_changing, "the voters at the start of a log are committed"
 
 
-def test_one_that_was_removed_and_does_not_know_it_disturbs_nobody() -> None:
+def test_a_removed_replica_that_does_not_know_it_disturbs_no_other() -> None:
     follower = a_follower([opened(0, 1)], term=1, leader=2)
     asked = vote_request(9, 2, last_term=1, end=1, is_pre=True)
     assert follower.step(asked).messages == ()

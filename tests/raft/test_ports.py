@@ -1,4 +1,4 @@
-"""What stands in which field of a Ready, and that it is given once."""
+"""The fields of a Ready, and that each is returned once."""
 
 from kafkaesque.entry import HardState, Voters
 from kafkaesque.raft.messages import AppendAccepted, AppendRequest, VoteRequest
@@ -27,24 +27,24 @@ NOTHING = Ready(
 )
 
 
-def test_a_replica_that_just_started_wants_nothing() -> None:
+def test_a_new_replica_has_nothing_to_do() -> None:
     assert Replica().take() == NOTHING
 
 
-def test_what_was_taken_is_not_given_again() -> None:
+def test_a_ready_is_not_returned_twice() -> None:
     leader = a_leader()
     assert leader.propose(b"a") != NOTHING
     assert leader.take() == NOTHING
 
 
-def test_the_hard_state_is_there_exactly_when_term_or_vote_changed() -> None:
+def test_the_hard_state_is_present_exactly_when_term_or_vote_changed() -> None:
     replica = Replica(term=1)
     assert replica.step(vote_request(2, 2)).hard_state == HardState(term=2, vote=2)
     assert replica.step(vote_request(2, 2)).hard_state is None
     assert replica.step(vote_request(3, 2)).hard_state is None
 
 
-def test_a_vote_in_a_term_that_is_known_already_is_in_the_hard_state_too() -> None:
+def test_a_vote_in_the_current_term_is_in_the_hard_state_too() -> None:
     replica = Replica(term=2)
     assert replica.step(vote_request(3, 2)).hard_state == HardState(term=2, vote=3)
 
@@ -70,14 +70,14 @@ def test_a_followers_acknowledgement_comes_with_stable_at_and_not_with_the_entri
     assert of_kind(follower.sync(), AppendAccepted)
 
 
-def test_a_cut_and_what_replaces_it_come_together_and_in_this_order() -> None:
+def test_a_cut_and_its_replacement_come_together_and_in_this_order() -> None:
     follower = a_follower([opened(0, 1), batch(1, 1), batch(2, 1)], term=2)
     ready = follower.step(append(2, 2, prev_end=1, prev_term=1, entries=(opened(1, 2),)))
     assert list(ready._fields)[2:5] == ["install", "truncate", "append"]
     assert (ready.truncate, ready.append) == (1, (opened(1, 2),))
 
 
-def test_the_commit_is_there_exactly_when_it_moved() -> None:
+def test_the_commit_is_present_exactly_when_it_moved() -> None:
     leader = Replica(voters=Voters(voters=(1,)))
     leader.tick(20)
     assert leader.sync().commit == 1

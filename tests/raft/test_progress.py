@@ -1,4 +1,4 @@
-"""What a leader knows of one follower."""
+"""What a leader knows about one follower."""
 
 from kafkaesque.raft.progress import Pace, Progress
 
@@ -38,7 +38,7 @@ def test_the_pipeline_is_never_deeper_than_the_window() -> None:
     assert progress.next == 7
 
 
-def test_an_answer_frees_everything_up_to_its_match() -> None:
+def test_an_answer_frees_the_window_up_to_its_match() -> None:
     progress = replicating()
     progress.sent(5, 6)
     progress.sent(6, 7)
@@ -71,14 +71,14 @@ def test_an_accepted_append_forgets_where_the_logs_differed() -> None:
     assert progress.rejected_at is None
 
 
-def test_a_follower_that_begins_anew_is_sent_nothing_until_it_answers() -> None:
+def test_a_follower_that_starts_over_is_sent_nothing_until_it_answers() -> None:
     progress = replicating()
     progress.installing()
     assert progress.pace is Pace.PROBE
     assert not progress.may_send(WINDOW)
 
 
-def test_a_sign_of_life_allows_one_more_append() -> None:
+def test_a_heartbeat_answer_allows_one_more_append() -> None:
     probing = Progress(3)
     probing.sent(3, 4)
     probing.nudge()

@@ -44,7 +44,7 @@ def heartbeat(source: int, term: int, commit: int = 0, matched: int = 0) -> Hear
 
 
 @pytest.mark.parametrize("make", [a_candidate, a_leader], ids=["candidate", "leader"])
-def test_a_higher_term_makes_a_follower_of_everyone(make: type[Replica]) -> None:
+def test_a_higher_term_turns_any_replica_into_a_follower(make: type[Replica]) -> None:
     replica = make()
     ready = replica.step(heartbeat(2, 9))
     assert replica.raft.role is Role.FOLLOWER
@@ -55,7 +55,7 @@ def test_a_higher_term_makes_a_follower_of_everyone(make: type[Replica]) -> None
 @pytest.mark.parametrize(
     "stale", [heartbeat(2, 1), append(2, 1, prev_end=0)], ids=["heartbeat", "append"]
 )
-def test_a_leader_of_the_past_is_told_the_present_term(stale: CoreMessage) -> None:
+def test_a_deposed_leader_is_answered_with_the_current_term(stale: CoreMessage) -> None:
     replica = Replica(term=5)
     ready = replica.step(stale)
     (answer,) = ready.messages
@@ -65,7 +65,7 @@ def test_a_leader_of_the_past_is_told_the_present_term(stale: CoreMessage) -> No
     assert ready.append == ()
 
 
-def test_a_candidate_of_the_past_is_refused_with_the_present_term() -> None:
+def test_a_candidate_of_an_old_term_is_refused_with_the_current_term() -> None:
     replica = Replica(term=5)
     (answer,) = replica.step(vote_request(2, 4, end=99, last_term=4)).messages
     assert isinstance(answer, VoteResponse)
@@ -85,7 +85,7 @@ def test_answers_to_an_earlier_term_are_ignored() -> None:
 # ── 5.2 elections ────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_replica_starts_as_a_follower_and_waits_for_at_least_the_election_time_out() -> None:
+def test_a_replica_starts_as_a_follower_and_waits_for_at_least_the_election_timeout() -> None:
     replica = Replica()
     assert replica.raft.role is Role.FOLLOWER
     assert replica.tick(9) == []
@@ -146,27 +146,27 @@ def test_a_candidate_refused_by_a_majority_stops_asking() -> None:
     assert replica.raft.role is Role.FOLLOWER
 
 
-def test_the_same_vote_counts_once() -> None:
+def test_a_repeated_vote_counts_once() -> None:
     replica = a_candidate(voters=Voters(voters=(1, 2, 3, 4, 5)))
     for _ in range(3):
         replica.step(granted(2, replica.raft.term))
     assert replica.raft.role is Role.CANDIDATE
 
 
-def test_a_candidate_follows_the_leader_that_its_term_has() -> None:
+def test_a_candidate_follows_the_leader_of_its_term() -> None:
     replica = a_candidate()
     replica.step(append(2, replica.raft.term, prev_end=0, entries=(opened(0, 1),)))
     assert (replica.raft.role, replica.raft.leader) == (Role.FOLLOWER, 2)
 
 
-def test_two_leaders_in_one_term_are_a_broken_promise() -> None:
+def test_two_leaders_in_one_term_break_a_promise() -> None:
     leader = a_leader()
     with pytest.raises(AssertionError, match="two leaders"):
         leader.step(heartbeat(2, leader.raft.term))
 
 
 @pytest.mark.requirement("LOG-4")
-def test_a_vote_is_given_once_per_term_and_is_in_the_hard_state() -> None:
+def test_a_vote_is_granted_once_per_term_and_is_in_the_hard_state() -> None:
     replica = Replica(term=1)
     ready = replica.step(vote_request(2, 2))
     assert ready.hard_state == HardState(term=2, vote=2)
@@ -181,7 +181,7 @@ def test_a_vote_is_given_once_per_term_and_is_in_the_hard_state() -> None:
     assert again.is_granted
 
 
-def test_a_vote_of_before_the_restart_still_binds() -> None:
+def test_a_vote_granted_before_a_restart_still_binds() -> None:
     replica = Replica(term=2, vote=2)
     (answer,) = replica.step(vote_request(3, 2)).messages
     assert isinstance(answer, VoteResponse)
@@ -189,7 +189,7 @@ def test_a_vote_of_before_the_restart_still_binds() -> None:
 
 
 @pytest.mark.parametrize("is_pre", [False, True], ids=["vote", "pre-vote"])
-def test_nobody_votes_while_a_leader_is_alive(is_pre: bool) -> None:
+def test_votes_are_refused_while_the_leader_is_alive(is_pre: bool) -> None:
     replica = a_follower(term=1)
     replica.tick(9)
     ready = replica.step(vote_request(3, 2, end=9, last_term=1, is_pre=is_pre))
@@ -201,14 +201,14 @@ def test_nobody_votes_while_a_leader_is_alive(is_pre: bool) -> None:
     assert answer.is_granted
 
 
-def test_an_election_that_the_leader_asked_for_is_not_refused_for_its_sake() -> None:
+def test_an_election_requested_by_the_leader_is_not_refused_because_it_is_alive() -> None:
     replica = a_follower(term=1)
     (answer,) = replica.step(vote_request(3, 2, is_forced=True)).messages
     assert isinstance(answer, VoteResponse)
     assert answer.is_granted
 
 
-def test_a_heartbeat_puts_the_election_off() -> None:
+def test_a_heartbeat_resets_the_election_timeout() -> None:
     replica = a_follower(term=1)
     for _ in range(10):
         replica.tick(9)
@@ -228,7 +228,7 @@ def test_new_entries_are_appended_and_acknowledged_only_when_durable() -> None:
     assert answer == AppendAccepted(source=1, target=2, term=1, match=3, commit=0)
 
 
-def test_entries_that_are_there_already_are_acknowledged_at_once_and_nothing_is_cut() -> None:
+def test_entries_already_in_the_log_are_acknowledged_at_once_and_nothing_is_cut() -> None:
     replica = a_follower(A_LOG)
     ready = replica.step(append(2, 1, prev_end=0, entries=(A_LOG[0],)))
     assert (ready.append, ready.truncate) == ((), None)
@@ -236,7 +236,7 @@ def test_entries_that_are_there_already_are_acknowledged_at_once_and_nothing_is_
     assert replica.raft.end == 3
 
 
-def test_an_acknowledgement_covers_only_what_agrees_with_the_leader() -> None:
+def test_an_acknowledgement_covers_only_what_matches_the_leader() -> None:
     replica = a_follower(A_LOG)
     ready = replica.step(append(2, 1, prev_end=0, entries=(A_LOG[0],)))
     (answer,) = ready.messages
@@ -260,7 +260,7 @@ def test_a_conflict_is_rejected_with_the_start_of_its_term_as_a_hint() -> None:
     assert (answer.prev_end, answer.hint) == (5, 2)
 
 
-def test_entries_that_conflict_are_cut_with_all_that_follow_and_replaced() -> None:
+def test_conflicting_entries_and_all_that_follow_are_cut_and_replaced() -> None:
     replica = a_follower(A_LOG, term=2)
     new = opened(1, 2)
     ready = replica.step(append(2, 2, prev_end=1, prev_term=1, entries=(new,)))
@@ -276,13 +276,13 @@ def test_the_commit_follows_the_leader_but_not_beyond_what_matched() -> None:
     assert (ready.commit, replica.raft.commit) == (None, 1)
 
 
-def test_a_heartbeat_is_answered_with_what_is_known_to_be_committed() -> None:
+def test_a_heartbeat_is_answered_with_the_known_commit() -> None:
     replica = a_follower()
     ready = replica.step(heartbeat(2, 1, commit=5))
     assert ready.messages == (HeartbeatResponse(source=1, target=2, term=1, commit=0),)
 
 
-def test_what_is_committed_is_never_compared_again() -> None:
+def test_committed_entries_are_never_compared_again() -> None:
     replica = a_follower(A_LOG)
     replica.step(append(2, 1, prev_end=3, prev_term=1, commit=3))
     ready = replica.step(append(2, 1, prev_end=1, prev_term=1, entries=(A_LOG[1],)))
@@ -290,7 +290,7 @@ def test_what_is_committed_is_never_compared_again() -> None:
     assert of_kind(ready, AppendAccepted)
 
 
-def test_a_new_leader_begins_with_what_is_committed_as_the_only_agreement() -> None:
+def test_a_new_leader_starts_with_the_commit_as_the_only_agreement() -> None:
     replica = a_follower(A_LOG)
     replica.step(append(2, 1, prev_end=3, prev_term=1, commit=2))
     replica.step(heartbeat(3, 2, commit=3))
@@ -306,7 +306,7 @@ def test_a_new_leader_begins_with_what_is_committed_as_the_only_agreement() -> N
     ids=["equal", "longer", "newer-term", "shorter", "older-term"],
 )
 @pytest.mark.parametrize("is_pre", [False, True], ids=["vote", "pre-vote"])
-def test_only_a_log_that_is_at_least_as_good_gets_the_vote(
+def test_only_a_candidate_with_an_up_to_date_log_gets_the_vote(
     last_term: int, end: int, is_granted: bool, is_pre: bool
 ) -> None:
     replica = Replica(A_LOG, term=1)
@@ -316,7 +316,7 @@ def test_only_a_log_that_is_at_least_as_good_gets_the_vote(
     assert answer.is_granted is is_granted
 
 
-# ── beginning anew, changes of voters, recovery ──────────────────────────────────────────────
+# ── starting over, changes of voters, recovery ───────────────────────────────────────────────
 
 
 def install(start: LogStart) -> InstallRequest:
@@ -334,7 +334,7 @@ def test_an_install_replaces_the_log_and_its_voters_and_commits_its_start() -> N
     assert answer.match == 8
 
 
-def test_an_install_of_what_the_log_holds_throws_nothing_away() -> None:
+def test_an_install_within_the_log_discards_nothing() -> None:
     replica = a_follower(A_LOG)
     start = LogStart(offset=1, marks_before=1, prev_term=1, voters=THREE)
     ready = replica.step(install(start))
@@ -342,7 +342,7 @@ def test_an_install_of_what_the_log_holds_throws_nothing_away() -> None:
     assert of_kind(ready, AppendAccepted)
 
 
-def test_a_change_of_voters_counts_as_soon_as_it_is_in_the_log_and_until_it_is_cut() -> None:
+def test_a_change_of_voters_applies_from_its_append_until_it_is_cut() -> None:
     replica = a_follower([opened(0, 1)])
     four = Voters(voters=(1, 2, 3, 4))
     replica.step(append(2, 1, prev_end=1, prev_term=1, entries=(voters_mark(1, 1, four),)))
@@ -351,12 +351,12 @@ def test_a_change_of_voters_counts_as_soon_as_it_is_in_the_log_and_until_it_is_c
     assert replica.raft.voters == THREE
 
 
-def test_one_who_is_no_voter_never_campaigns() -> None:
+def test_a_replica_that_is_not_a_voter_never_campaigns() -> None:
     replica = Replica(voters=Voters(voters=(2, 3), learners=(1,)))
     assert replica.campaign() == []
 
 
-def test_timeout_now_campaigns_at_once_and_without_asking_first() -> None:
+def test_timeout_now_starts_an_election_at_once_and_without_a_pre_vote() -> None:
     replica = a_follower(A_LOG)
     ready = replica.step(TimeoutNow(source=2, target=1, term=1))
     assert ready.hard_state == HardState(term=2, vote=1)
@@ -365,7 +365,7 @@ def test_timeout_now_campaigns_at_once_and_without_asking_first() -> None:
     assert len(requests) == 2
 
 
-def test_requests_to_one_who_does_not_lead_name_the_leader() -> None:
+def test_requests_to_a_follower_are_answered_with_the_leader() -> None:
     replica = a_follower()
     for request in (
         lambda: replica.raft.propose(b"a", 1),
@@ -393,7 +393,7 @@ def test_a_recovering_replica_neither_votes_nor_campaigns() -> None:
         assert not answer.is_granted
 
 
-def test_a_recovering_replica_that_hears_nobody_wakes_a_leader_that_is_at_rest() -> None:
+def test_a_recovering_replica_without_a_leader_wakes_a_resting_one() -> None:
     replica = Replica(term=9, is_recovering=True)
     (call, _) = replica.campaign()
     assert isinstance(call, VoteRequest)
@@ -404,7 +404,7 @@ def test_a_recovering_replica_that_hears_nobody_wakes_a_leader_that_is_at_rest()
     assert not leader.raft.is_resting
 
 
-def test_a_recovering_replica_is_not_handed_the_leadership() -> None:
+def test_leadership_is_not_transferred_to_a_recovering_replica() -> None:
     replica = Replica(term=1, is_recovering=True)
     replica.step(TimeoutNow(source=2, target=1, term=9))
     assert replica.raft.role is Role.FOLLOWER
@@ -419,7 +419,7 @@ def test_recovery_ends_when_a_commit_of_the_leaders_own_term_is_durable_here() -
     assert not replica.raft.is_recovering
 
 
-def test_one_that_lacks_what_its_leader_counts_leaves_the_term_and_votes_no_more() -> None:
+def test_a_replica_that_lacks_acknowledged_entries_leaves_the_term_and_loses_its_vote() -> None:
     replica = Replica(A_LOG, term=2)
     ready = replica.step(heartbeat(2, 2, commit=4, matched=4))
     assert ready.has_lost
@@ -429,13 +429,13 @@ def test_one_that_lacks_what_its_leader_counts_leaves_the_term_and_votes_no_more
     assert (answer.target, answer.term) == (2, 3), "so that the leader counts nothing of it"
     assert replica.raft.is_recovering
     assert replica.raft.commit == 0
-    assert not replica.step(heartbeat(2, 2, commit=4, matched=4)).has_lost, "of a term gone by"
+    assert not replica.step(heartbeat(2, 2, commit=4, matched=4)).has_lost, "of an old term"
     (refused,) = replica.step(vote_request(3, 9, end=9, last_term=2)).messages
     assert isinstance(refused, VoteResponse)
     assert not refused.is_granted
 
 
-def test_one_that_has_what_its_leader_counts_goes_on() -> None:
+def test_a_replica_that_has_all_acknowledged_entries_carries_on() -> None:
     replica = Replica(A_LOG, term=2)
     for matched in (3, 0, 2):
         assert not replica.step(heartbeat(2, 2, matched=matched)).has_lost

@@ -1,4 +1,4 @@
-"""Groups rest when all is settled, and wake when nobody vouches for their leader any more."""
+"""Groups rest when everything is settled, and wake when their leader's node is not heard from."""
 
 import random
 
@@ -25,7 +25,7 @@ def resting() -> Cluster:
 
 
 @pytest.mark.requirement("REP-3")
-def test_nodes_with_groups_at_rest_send_beats_and_nothing_else(resting: Cluster) -> None:
+def test_nodes_with_resting_groups_send_only_beats(resting: Cluster) -> None:
     resting.run(20)
     assert resting.sent
     assert all(isinstance(message, Beat) for message in resting.sent)
@@ -33,13 +33,13 @@ def test_nodes_with_groups_at_rest_send_beats_and_nothing_else(resting: Cluster)
     assert len(resting.sent) <= pairs * 20 // CONFIG.heartbeat_ticks
 
 
-def test_beats_carry_no_group_while_nothing_changes(resting: Cluster) -> None:
+def test_beats_name_no_group_while_nothing_changes(resting: Cluster) -> None:
     resting.run(20)
     beats = [message for message in resting.sent if isinstance(message, Beat)]
     assert all(not beat.rested and not beat.woken for beat in beats[-6:])
 
 
-def test_a_proposal_wakes_its_group_alone_and_it_rests_again(resting: Cluster) -> None:
+def test_a_proposal_wakes_only_its_group_which_rests_again(resting: Cluster) -> None:
     resting.propose("a")
     resting.run(1)
     assert {g for node in resting.nodes.values() for g in node.roster.awake} == {"a"}
@@ -49,7 +49,7 @@ def test_a_proposal_wakes_its_group_alone_and_it_rests_again(resting: Cluster) -
 
 
 @pytest.mark.requirement("REP-4")
-def test_a_leader_that_falls_silent_is_replaced(resting: Cluster) -> None:
+def test_a_silent_leader_is_replaced(resting: Cluster) -> None:
     old = resting.leader("a")
     term = resting.nodes[old].replicas["a"].term
     resting.isolate(old)
@@ -66,7 +66,7 @@ def test_a_leader_whose_followers_fall_silent_wakes_and_steps_down(resting: Clus
     assert resting.nodes[old].replicas["a"].role is not Role.LEADER
 
 
-def test_a_leader_that_hears_but_is_not_heard_wakes(resting: Cluster) -> None:
+def test_a_leader_that_receives_but_cannot_send_wakes(resting: Cluster) -> None:
     leader = resting.leader("a")
     resting.cuts = {(leader, other) for other in NODES}
     resting.run(2 * CONFIG.election_ticks)
@@ -74,7 +74,7 @@ def test_a_leader_that_hears_but_is_not_heard_wakes(resting: Cluster) -> None:
 
 
 @pytest.mark.requirement("REP-4")
-def test_a_leader_that_restarts_faster_than_any_time_out_is_noticed(resting: Cluster) -> None:
+def test_a_leader_that_restarts_faster_than_any_timeout_is_noticed(resting: Cluster) -> None:
     old = resting.leader("a")
     reborn = Node(old, 99, GROUPS)
     log = reborn.logs["a"] = resting.nodes[old].logs["a"]
@@ -85,7 +85,7 @@ def test_a_leader_that_restarts_faster_than_any_time_out_is_noticed(resting: Clu
     resting.nodes[old] = reborn
     others = [node for number, node in resting.nodes.items() if number != old]
     assert all("a" in node.roster.resting for node in others)
-    resting.run(3 * CONFIG.heartbeat_ticks)  # less than anybody's patience
+    resting.run(3 * CONFIG.heartbeat_ticks)  # less than any timeout
     assert all("a" in node.roster.awake for node in others)
     resting.run(4 * CONFIG.election_ticks)
     assert resting.nodes[resting.leader("a")].replicas["a"].term > state.term
@@ -99,7 +99,7 @@ def test_a_stopped_replica_on_a_healthy_node_wakes_its_group(resting: Cluster) -
     assert all("a" in node.roster.awake for node in followers)
 
 
-def test_changes_that_got_lost_are_sent_again(resting: Cluster) -> None:
+def test_lost_changes_are_sent_again(resting: Cluster) -> None:
     leader = resting.leader("a")
     follower = next(node for node in NODES if node != leader)
     resting.cuts = {(leader, follower)}
@@ -133,7 +133,7 @@ def test_a_replica_that_is_behind_does_not_rest(resting: Cluster) -> None:
     assert "a" in other.roster.awake
 
 
-def test_whoever_is_met_is_reachable_after_a_round_trip_until_it_falls_silent() -> None:
+def test_a_new_peer_is_reachable_after_a_round_trip_until_it_falls_silent() -> None:
     cluster = Cluster([])
     roster = cluster.nodes[1].roster
     roster.meet([2, 3])
@@ -147,7 +147,7 @@ def test_whoever_is_met_is_reachable_after_a_round_trip_until_it_falls_silent() 
     assert roster.reachable == {2}
 
 
-def test_whoever_hears_us_but_is_not_heard_is_not_reachable() -> None:
+def test_a_peer_that_receives_but_cannot_send_is_not_reachable() -> None:
     cluster = Cluster([])
     cluster.cuts.add((2, 1))
     cluster.nodes[1].roster.meet([2, 3])
@@ -155,7 +155,7 @@ def test_whoever_hears_us_but_is_not_heard_is_not_reachable() -> None:
     assert cluster.nodes[1].roster.reachable == {3}
 
 
-def test_a_node_that_falls_silent_is_told_of_once(resting: Cluster) -> None:
+def test_a_silent_node_is_reported_once(resting: Cluster) -> None:
     lost: list[int] = []
     resting.nodes[1].roster.on_lost = lost.append
     resting.isolate(3)
@@ -168,7 +168,7 @@ def test_a_node_that_falls_silent_is_told_of_once(resting: Cluster) -> None:
     assert resting.nodes[1].roster.is_reachable(3)
 
 
-def test_a_node_that_restarts_is_told_of_however_fast_it_is(resting: Cluster) -> None:
+def test_a_restarted_node_is_reported_however_fast_it_is(resting: Cluster) -> None:
     lost: list[int] = []
     resting.nodes[1].roster.on_lost = lost.append
     resting.nodes[3] = Node(3, 33, GROUPS)
@@ -176,14 +176,14 @@ def test_a_node_that_restarts_is_told_of_however_fast_it_is(resting: Cluster) ->
     assert lost == [3]
 
 
-def test_a_suspect_is_gone_until_it_beats(resting: Cluster) -> None:
+def test_a_suspect_is_unreachable_until_its_next_beat(resting: Cluster) -> None:
     roster = resting.nodes[1].roster
     lost: list[int] = []
     roster.on_lost = lost.append
     roster.suspect(3)
     assert lost == [3]
     assert not roster.is_reachable(3)
-    assert roster.awake, "what rested on its word rests no more"
+    assert roster.awake, "groups that relied on it rest no more"
     resting.run(2 * CONFIG.heartbeat_ticks)
     assert roster.is_reachable(3)
 
@@ -199,7 +199,7 @@ def test_a_member_that_has_not_answered_since_a_rest_ended_keeps_its_group_awake
     assert "a" in resting.nodes[leader].roster.awake
 
 
-def test_a_group_that_is_being_handed_over_has_ticks_until_that_is_given_up(
+def test_a_group_has_ticks_during_a_transfer_until_it_times_out(
     resting: Cluster,
 ) -> None:
     leader = resting.leader("a")
@@ -207,7 +207,7 @@ def test_a_group_that_is_being_handed_over_has_ticks_until_that_is_given_up(
     raft.wake()
     resting.run(CONFIG.election_ticks - 1)  # it is about to rest again
     raft.transfer(next(node for node in NODES if node != leader))
-    raft.ready()  # and its word is lost
+    raft.ready()  # and its message is lost
     resting.run(CONFIG.transfer_ticks + SETTLING_TICKS)
     assert raft.leadership is not None
     assert raft.leadership.transferee is None
@@ -215,10 +215,10 @@ def test_a_group_that_is_being_handed_over_has_ticks_until_that_is_given_up(
 
 
 def _ignore(_: Message) -> None:
-    """Hear nothing."""
+    """Ignore all messages."""
 
 
-def test_a_node_that_is_forgotten_gets_no_beats_and_vouches_for_nothing(resting: Cluster) -> None:
+def test_a_forgotten_node_gets_no_beats_and_its_groups_do_not_rest(resting: Cluster) -> None:
     node = resting.nodes[1]
     node.roster.forget([2, 3])
     assert not node.roster.reachable

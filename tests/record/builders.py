@@ -62,11 +62,11 @@ FIELDS = {
     "max_timestamp_ms": (35, ">q"),
     "record_count": (57, ">i"),
 }
-"""Where a header's field lies and how it is packed."""
+"""The position of a header's field and its encoding."""
 
 
 def with_field(batch: bytes | bytearray, name: str, value: int) -> bytes:
-    """Return the batch with one field of its header changed and the checksum made right."""
+    """Return the batch with one header field changed and the checksum corrected."""
     changed = bytearray(batch)
     position, kind = FIELDS[name]
     struct.pack_into(kind, changed, position, value)
@@ -74,14 +74,14 @@ def with_field(batch: bytes | bytearray, name: str, value: int) -> bytes:
 
 
 def sealed(batch: bytes | bytearray) -> bytes:
-    """Return the batch with the checksum made right."""
+    """Return the batch with a correct checksum."""
     changed = bytearray(batch)
     struct.pack_into(">I", changed, 17, crc32c(bytes(changed[CRC_FROM:])))
     return bytes(changed)
 
 
 def with_payload(batch: bytes | bytearray, payload: bytes) -> bytes:
-    """Return the batch with other bytes behind its header; length and checksum follow them."""
+    """Return the batch with other bytes after its header, and matching length and checksum."""
     changed = bytearray(batch[:HEADER_BYTES]) + payload
     struct.pack_into(">i", changed, 8, len(changed) - 12)
     return sealed(changed)
@@ -94,7 +94,7 @@ headers = st.lists(st.tuples(st.text(max_size=8), maybe_bytes), max_size=4).map(
 
 @st.composite
 def record_lists(draw: st.DrawFn, sizes: tuple[int, int] = (1, 8)) -> list[Record]:
-    """Draw records whose offsets rise, with gaps."""
+    """Draw records with rising offsets, with gaps."""
     base = draw(st.integers(0, 1 << 50))
     deltas = draw(
         st.lists(st.integers(0, 1 << 20), min_size=sizes[0], max_size=sizes[1], unique=True)

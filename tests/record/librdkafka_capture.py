@@ -1,8 +1,8 @@
 """Just enough of a broker for one librdkafka client: it keeps what is produced, serves one batch.
 
-librdkafka has no call that packs or unpacks a batch, so it is made to do so over a socket: a
-producer's batches are taken out of its Produce requests, a consumer is fed from a Fetch response.
-Versions are pinned low, where all messages are of fixed layout.
+librdkafka has no call that encodes or decodes a batch, so it is made to do so over a socket: a
+producer's batches are taken from its Produce requests, a consumer is fed from a Fetch response.
+Versions are pinned low, where all messages have a fixed layout.
 """
 
 import socketserver
@@ -36,7 +36,7 @@ _UNSUPPORTED_VERSION = 35
 
 
 class Stub(socketserver.ThreadingTCPServer):
-    """A broker of one topic with one partition, which it leads."""
+    """A broker that leads one topic with one partition."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -68,11 +68,11 @@ class _Connection(socketserver.StreamRequestHandler):
     server: Stub
 
     def handle(self) -> None:
-        with suppress(ConnectionError):  # clients hang up as they please
+        with suppress(ConnectionError):  # clients disconnect as they please
             self._answer_all()
 
     def _answer_all(self) -> None:
-        # Ends when the client hangs up.
+        # Ends when the client disconnects.
         while len(prefix := self.rfile.read(4)) == 4:
             request = self.rfile.read(int.from_bytes(prefix, "big"))
             key, version, correlation = struct.unpack_from(">hhi", request)
@@ -116,7 +116,7 @@ class _Connection(socketserver.StreamRequestHandler):
 
     def _fetch(self, _: bytes, version: int) -> bytes:
         assert version == 10
-        # The consumer passes over what it has had, so it may be sent again and again.
+        # The consumer skips what it has had, so it may be sent again and again.
         served = self.server.served
         partition = struct.pack(">ihqqqii", 0, 0, 1000, 1000, 0, 0, len(served)) + served
         one = struct.pack(">i", 1)

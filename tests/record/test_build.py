@@ -23,14 +23,14 @@ def test_the_golden_batch_is_built_byte_for_byte() -> None:
 
 
 @given(records=record_lists(), codec=codecs)
-def test_what_is_built_is_read_back(records: list[Record], codec: Codec) -> None:
+def test_a_built_batch_is_read_back(records: list[Record], codec: Codec) -> None:
     view = BatchView(build_batch(records, codec=codec))
     view.check_crc()
     assert view.codec is codec
     assert read_records(view) == records
 
 
-def test_the_header_carries_what_it_was_given() -> None:
+def test_the_header_has_the_given_values() -> None:
     records = [
         Record(offset=12, timestamp_ms=500, key=None, value=b""),
         Record(offset=15, timestamp_ms=100, key=None, value=b""),
@@ -44,19 +44,19 @@ def test_the_header_carries_what_it_was_given() -> None:
 
 
 @pytest.mark.parametrize("trait", ["is_transactional", "is_control", "is_log_append_time"])
-def test_each_trait_sets_its_own_bit(trait: str) -> None:
+def test_each_attribute_sets_its_own_bit(trait: str) -> None:
     view = BatchView(build_batch(GOLDEN_RECORDS, traits=BatchTraits(**{trait: True})))
     traits = ("is_transactional", "is_control", "is_log_append_time")
     assert [name for name in traits if getattr(view, name)] == [trait]
 
 
-def test_records_out_of_order_are_our_own_mistake() -> None:
+def test_records_out_of_order_fail_an_assertion() -> None:
     with pytest.raises(AssertionError):
         build_batch(GOLDEN_RECORDS[::-1], base_offset=0)
 
 
 @given(records=record_lists(), codec=codecs, data=st.data())
-def test_a_rebuilt_batch_has_the_kept_records_and_the_old_frame(
+def test_a_rebuilt_batch_has_the_kept_records_and_the_old_header(
     records: list[Record], codec: Codec, data: st.DataObject
 ) -> None:
     chosen = data.draw(st.lists(st.booleans(), min_size=len(records), max_size=len(records)))
@@ -81,7 +81,7 @@ def test_the_newest_timestamp_is_that_of_the_kept_records() -> None:
     assert new.max_timestamp_ms == GOLDEN_RECORDS[0].timestamp_ms
 
 
-def test_the_brokers_time_stays_whatever_is_kept() -> None:
+def test_append_time_stays_whatever_is_kept() -> None:
     old = BatchView(build_batch(GOLDEN_RECORDS, traits=BatchTraits(is_log_append_time=True)))
     new = BatchView(rebuild_batch(old, read_records(old)[:1]))
     assert new.is_log_append_time
@@ -102,7 +102,7 @@ def test_an_emptied_batch_is_a_header_without_codec_and_base_timestamp() -> None
     assert read_records(new) == []
 
 
-def test_an_emptied_batch_has_no_time_from_which_tombstones_may_go() -> None:
+def test_an_emptied_batch_has_no_deletion_time_for_tombstones() -> None:
     old = BatchView(with_field(GOLDEN, "attributes", 0x40))
     assert BatchView(rebuild_batch(old, [])).attributes == 0
     assert BatchView(rebuild_batch(old, GOLDEN_RECORDS[:1])).attributes == 0x40

@@ -25,7 +25,7 @@ def bare_snappy(data: bytes) -> bytes:
 
 
 def zstd_zeros(blocks: int, declared_bytes: int | None = None) -> bytes:
-    """Pack 128 KiB of zeros into each run of four bytes; the frame may declare any size."""
+    """Compress 128 KiB of zeros into each run of four bytes; the frame may declare any size."""
     run, last = 128 << 10, blocks - 1
     headers = ((run << 3) | (1 << 1) | (at == last) for at in range(blocks))
     body = b"".join(header.to_bytes(3, "little") + b"\0" for header in headers)
@@ -38,32 +38,32 @@ def zstd_zeros(blocks: int, declared_bytes: int | None = None) -> bytes:
 @pytest.mark.requirement("CORE-7")
 @pytest.mark.parametrize("codec", Codec)
 @given(data=st.binary(max_size=500), times=st.integers(1, 300))
-def test_what_is_compressed_comes_back(codec: Codec, data: bytes, times: int) -> None:
+def test_compressed_data_round_trips(codec: Codec, data: bytes, times: int) -> None:
     data *= times
     assert decompress(codec, compress(codec, data), LIMITS) == data
 
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_any_kind_of_buffer_will_do(codec: Codec, kind: type[bytes]) -> None:
+def test_any_kind_of_buffer_is_accepted(codec: Codec, kind: type[bytes]) -> None:
     data = Random(1).randbytes(100_000)
     assert decompress(codec, kind(compress(codec, kind(data))), LIMITS) == data
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_data_that_packs_far_better_than_the_first_guess_comes_back(codec: Codec) -> None:
+def test_data_that_compresses_better_than_estimated_round_trips(codec: Codec) -> None:
     data = Random(2).randbytes(1000) * 1000
     assert decompress(codec, compress(codec, data), LIMITS) == data
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_what_would_be_let_in_plain_is_let_in_at_any_ratio(codec: Codec) -> None:
+def test_data_small_enough_uncompressed_is_accepted_at_any_ratio(codec: Codec) -> None:
     data = bytes(LIMITS.decompression_always_bytes)
     assert decompress(codec, compress(codec, data), LIMITS) == data
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.LZ4, Codec.ZSTD])
-def test_a_bomb_is_refused_by_its_ratio_without_being_unpacked(codec: Codec) -> None:
+def test_a_bomb_is_refused_by_its_ratio_without_being_decompressed(codec: Codec) -> None:
     bomb = compress(codec, ZEROS)
     allowed = RecordLimits(decompression_ratio_max=100)
     tracemalloc.start()
@@ -112,7 +112,7 @@ def test_a_zstd_frame_of_unknown_size_is_cut_off_at_the_limit() -> None:
 
 
 @pytest.mark.parametrize("declared_bytes", [0, 1, 128 << 10, 1 << 20])
-def test_a_zstd_frame_gains_nothing_by_lying_about_its_size(declared_bytes: int) -> None:
+def test_a_zstd_frame_gains_nothing_from_a_false_size(declared_bytes: int) -> None:
     with pytest.raises((MalformedBatch, OversizedBatch)):
         decompress(Codec.ZSTD, zstd_zeros(80, declared_bytes), LIMITS)
 
@@ -130,17 +130,17 @@ def test_garbage_after_the_data_is_malformed(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.LZ4, Codec.ZSTD])
-def test_frames_in_a_row_are_read_as_one(codec: Codec) -> None:
+def test_consecutive_frames_are_read_as_one(codec: Codec) -> None:
     packed = compress(codec, b"first ") + compress(codec, b"second")
     assert decompress(codec, packed, LIMITS) == b"first second"
 
 
-def test_gzip_members_without_end_are_malformed() -> None:
+def test_endless_gzip_members_are_malformed() -> None:
     with pytest.raises(MalformedBatch):
         decompress(Codec.GZIP, compress(Codec.GZIP, b"") * 17, LIMITS)
 
 
-def test_our_gzip_is_the_standard_librarys() -> None:
+def test_our_gzip_equals_the_standard_librarys() -> None:
     data = b"some records" * 100
     assert gzip.decompress(compress(Codec.GZIP, data)) == data
     assert decompress(Codec.GZIP, gzip.compress(data), LIMITS) == data
@@ -151,7 +151,7 @@ def test_zlib_without_gzips_header_is_malformed() -> None:
         decompress(Codec.GZIP, zlib.compress(b"some records"), LIMITS)
 
 
-def test_snappy_is_written_in_blocks_of_32_kib_behind_a_header() -> None:
+def test_snappy_is_written_in_blocks_of_32_kib_after_a_header() -> None:
     packed = compress(Codec.SNAPPY, bytes(40_000))
     first, second = bare_snappy(bytes(32_768)), bare_snappy(bytes(40_000 - 32_768))
     blocks = (struct.pack(">i", len(block)) + block for block in (first, second))
@@ -162,7 +162,7 @@ def test_a_bare_snappy_block_is_read() -> None:
     assert decompress(Codec.SNAPPY, bare_snappy(b"some records"), LIMITS) == b"some records"
 
 
-def test_snappy_streams_in_a_row_are_read_as_one() -> None:
+def test_consecutive_snappy_streams_are_read_as_one() -> None:
     packed = compress(Codec.SNAPPY, b"first ") + compress(Codec.SNAPPY, b"second")
     assert decompress(Codec.SNAPPY, packed, LIMITS) == b"first second"
 

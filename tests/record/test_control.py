@@ -46,7 +46,7 @@ def test_aiokafka_reads_our_markers() -> None:
         assert ControlRecord.parse(record.key) == marker
 
 
-def test_the_record_is_laid_out_as_kafka_does() -> None:
+def test_the_record_has_kafkas_layout() -> None:
     [record] = read_records(a_control_batch(ControlType.COMMIT))
     assert record.key == bytes.fromhex("0000 0001")
     assert record.value == bytes.fromhex("0000 0000004d")
@@ -66,12 +66,12 @@ def test_an_unknown_type_is_unsupported() -> None:
     ("key", "value"),
     [("", ""), ("000000", "000000000005"), ("00000001", "0000"), ("ffff0001", "000000000005")],
 )
-def test_a_marker_that_is_cut_short_is_malformed(key: str, value: str) -> None:
+def test_a_truncated_marker_is_malformed(key: str, value: str) -> None:
     with pytest.raises(MalformedBatch):
         read_control(a_batch_of(key, value))
 
 
-def test_an_ordinary_batch_is_no_marker() -> None:
+def test_an_ordinary_batch_is_not_a_marker() -> None:
     record = Record(offset=0, timestamp_ms=0, key=b"\0\0\0\1", value=b"\0\0\0\0\0\1")
     with pytest.raises(MalformedBatch):
         read_control(BatchView(build_batch([record])))

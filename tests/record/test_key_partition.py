@@ -1,4 +1,4 @@
-"""Keys land where other clients of Kafka put them."""
+"""Keys go to the same partitions as with other clients of Kafka."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafkaesque.record.key_partition import murmur2, partition_of
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 
@@ -27,16 +27,16 @@ with warnings.catch_warnings():
         (b"abc", 479470107),
     ],
 )
-def test_the_hash_is_the_java_clients(key: bytes, hashed: int) -> None:
+def test_the_hash_equals_the_java_clients(key: bytes, hashed: int) -> None:
     assert murmur2(key) == hashed & 0xFFFFFFFF
 
 
 @given(st.binary(max_size=50))
-def test_the_hash_is_kafka_pythons(key: bytes) -> None:
+def test_the_hash_equals_kafka_pythons(key: bytes) -> None:
     assert murmur2(key) == kafka_python_murmur2(key) & 0xFFFFFFFF
 
 
 @pytest.mark.requirement("CORE-4")
 @given(st.binary(max_size=50), st.integers(1, 1_000))
-def test_every_key_has_one_partition_of_those_there_are(key: bytes, partitions: int) -> None:
+def test_every_key_has_one_existing_partition(key: bytes, partitions: int) -> None:
     assert 0 <= partition_of(key, partitions) < partitions

@@ -1,4 +1,4 @@
-"""What librdkafka sends we read, what we build it reads."""
+"""We read what librdkafka sends, and it reads what we build."""
 
 from typing import cast
 
@@ -64,7 +64,7 @@ def test_librdkafka_sends_snappy_as_one_bare_block() -> None:
     assert b"SNAPPY" not in bytes(view.data[HEADER_BYTES:])
 
 
-def test_our_plain_batch_is_librdkafkas_byte_for_byte() -> None:
+def test_our_plain_batch_equals_librdkafkas_byte_for_byte() -> None:
     theirs = produced_by_librdkafka(Codec.NONE)
     assert build_batch(RECORDS, term=BatchView(theirs).term) == theirs
 

@@ -1,6 +1,6 @@
-"""Held against the batch code of aiokafka and kafka-python, in both directions.
+"""Comparison with the batch code of aiokafka and kafka-python, in both directions.
 
-kafka-python reads gzip alone here; the other codecs would need libraries that we have no use for.
+kafka-python reads only gzip here; the other codecs would need libraries that we have no use for.
 """
 
 import warnings
@@ -77,7 +77,7 @@ def read_by(client: str, batch: bytes | bytearray) -> tuple[Any, list[Record]]:
 
 @st.composite
 def produced_records(draw: st.DrawFn) -> list[Record]:
-    """Draw records as a producer numbers them, from 0 without a gap."""
+    """Draw records numbered like a producer's, from 0 without a gap."""
     return [
         Record(
             offset=offset,
@@ -92,7 +92,7 @@ def produced_records(draw: st.DrawFn) -> list[Record]:
 
 @pytest.mark.parametrize("client", CLIENTS)
 @given(records=produced_records())
-def test_a_plain_batch_is_theirs_byte_for_byte(client: str, records: list[Record]) -> None:
+def test_a_plain_batch_equals_theirs_byte_for_byte(client: str, records: list[Record]) -> None:
     theirs = built_by(client, records, Codec.NONE, STAMP)
     traits = BatchTraits(is_transactional=True)
     # aiokafka writes -1 where no term is known yet, the others 0.
@@ -121,7 +121,7 @@ def test_they_read_what_we_build(client: str, codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_they_see_the_brokers_time_as_we_do(client: str) -> None:
+def test_they_see_append_time_as_we_do(client: str) -> None:
     batch = build_batch(RECORDS, traits=BatchTraits(is_log_append_time=True))
     theirs, records = read_by(client, batch)
     assert theirs.timestamp_type == 1
@@ -129,7 +129,7 @@ def test_they_see_the_brokers_time_as_we_do(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_they_read_a_batch_with_gaps_and_an_offset_of_its_own(client: str) -> None:
+def test_they_read_a_batch_with_gaps_and_a_base_offset(client: str) -> None:
     records = [
         Record(offset=1 << 40, timestamp_ms=5, key=b"a", value=b"1"),
         Record(offset=(1 << 40) + 70, timestamp_ms=5, key=b"b", value=b"2"),

@@ -22,13 +22,13 @@ def test_the_golden_batch_is_read() -> None:
     assert records_in(GOLDEN) == GOLDEN_RECORDS
 
 
-def test_with_the_brokers_time_every_record_has_the_newest_timestamp() -> None:
+def test_with_append_time_every_record_has_the_newest_timestamp() -> None:
     batch = build_batch(GOLDEN_RECORDS, traits=BatchTraits(is_log_append_time=True))
     assert {record.timestamp_ms for record in records_in(batch)} == {1_700_000_000_100}
 
 
 def read_or_refused(batch: bytes | bytearray) -> None:
-    """See that damaged records are as many as the header says, or refused by one of our errors."""
+    """Check that there are as many damaged records as the header says, or one of our errors."""
     try:
         view = BatchView(batch)
         records = read_records(view, TINY)
@@ -40,7 +40,7 @@ def read_or_refused(batch: bytes | bytearray) -> None:
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("position", range(23))
-def test_every_value_of_every_byte_of_the_records_is_read_or_refused(
+def test_any_value_of_any_byte_of_the_records_is_read_or_refused(
     codec: Codec, position: int
 ) -> None:
     good = build_batch(GOLDEN_RECORDS, codec=codec)
@@ -51,7 +51,7 @@ def test_every_value_of_every_byte_of_the_records_is_read_or_refused(
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_records_cut_short_at_any_byte_are_malformed(codec: Codec) -> None:
+def test_truncated_records_are_malformed(codec: Codec) -> None:
     payload = bytes(build_batch(GOLDEN_RECORDS, codec=codec)[HEADER_BYTES:])
     header = build_batch(GOLDEN_RECORDS, codec=codec)[:HEADER_BYTES]
     for size in range(len(payload)):
@@ -74,7 +74,7 @@ def test_damage_anywhere_is_read_or_refused(
 
 
 @given(payload=st.binary(max_size=200), attributes=st.integers(0, 7), count=st.integers(-1, 9))
-def test_any_bytes_at_all_are_read_or_refused(payload: bytes, attributes: int, count: int) -> None:
+def test_arbitrary_bytes_are_read_or_refused(payload: bytes, attributes: int, count: int) -> None:
     batch = with_field(with_payload(GOLDEN, payload), "attributes", attributes)
     read_or_refused(with_field(batch, "record_count", count))
 
@@ -102,7 +102,7 @@ def test_a_negative_count_is_malformed_even_without_records() -> None:
         records_in(with_field(with_payload(GOLDEN, b""), "record_count", -1))
 
 
-def test_a_count_that_the_bytes_cannot_hold_is_refused_before_reading() -> None:
+def test_a_count_that_does_not_fit_the_bytes_is_refused_before_reading() -> None:
     batch = with_field(GOLDEN, "last_offset_delta", 999)
     with pytest.raises(MalformedBatch, match="1000 records do not fit in 23 bytes"):
         records_in(with_field(batch, "record_count", 1000))
@@ -134,14 +134,14 @@ def test_an_unknown_codec_is_unsupported() -> None:
         ("an offset delta after the last", "0c 00 00 04 01 01 00"),
     ],
 )
-def test_a_record_that_lies_is_malformed(what: str, payload: str) -> None:
+def test_a_record_with_a_false_length_is_malformed(what: str, payload: str) -> None:
     batch = with_field(with_payload(GOLDEN, bytes.fromhex(payload)), "record_count", 1)
     with pytest.raises(MalformedBatch):
         records_in(batch)
 
 
 @pytest.mark.parametrize("deltas", ["0000", "0200", "0202"])
-def test_offsets_that_do_not_rise_are_malformed(deltas: str) -> None:
+def test_decreasing_offsets_are_malformed(deltas: str) -> None:
     payload = "".join(f"0c0000{deltas[at : at + 2]}010100" for at in (0, 2))
     with pytest.raises(MalformedBatch, match="cannot follow"):
         records_in(with_payload(GOLDEN, bytes.fromhex(payload)))
@@ -153,7 +153,7 @@ def test_a_compacted_batch_may_have_fewer_records_than_offsets() -> None:
     assert [record.offset for record in records_in(batch)] == [1001]
 
 
-def test_unknown_attributes_of_a_record_are_passed_over() -> None:
+def test_unknown_attributes_of_a_record_are_ignored() -> None:
     payload = bytes.fromhex("0c ff 00 00 01 01 00")
     batch = with_field(with_payload(GOLDEN, payload), "record_count", 1)
     assert len(records_in(batch)) == 1

@@ -22,7 +22,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("value", "spelled"), EXAMPLES)
-def test_a_varint_is_spelled_as_kafka_spells_it(value: int, spelled: str) -> None:
+def test_a_varint_is_encoded_like_kafkas(value: int, spelled: str) -> None:
     out = bytearray()
     write_varint(out, value)
     assert out.hex() == spelled
@@ -30,7 +30,7 @@ def test_a_varint_is_spelled_as_kafka_spells_it(value: int, spelled: str) -> Non
 
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
-def test_a_varlong_comes_back_and_is_spelled_as_aiokafka_spells_it(value: int) -> None:
+def test_a_varlong_round_trips_and_is_encoded_like_aiokafkas(value: int) -> None:
     out, theirs = bytearray(b"before"), bytearray(b"before")
     write_varlong(out, value)
     encode_varint(value, theirs.append)
@@ -38,7 +38,7 @@ def test_a_varlong_comes_back_and_is_spelled_as_aiokafka_spells_it(value: int) -
     assert read_varlong(bytes(out) + b"after", 6) == (value, len(out))
 
 
-def test_a_longer_spelling_than_needed_is_read() -> None:
+def test_an_overlong_encoding_is_read() -> None:
     assert read_varint(bytes.fromhex("828000"), 0) == (1, 3)
 
 
@@ -55,7 +55,7 @@ def test_a_varlong_beyond_ten_bytes_or_64_bits_is_refused(spelled: str) -> None:
 
 
 @pytest.mark.parametrize("spelled", ["", "80", "ffffff"])
-def test_a_number_that_is_cut_short_is_refused(spelled: str) -> None:
+def test_a_truncated_number_is_refused(spelled: str) -> None:
     with pytest.raises(MalformedBatch):
         read_varint(bytes.fromhex(spelled), 0)
     with pytest.raises(MalformedBatch):

@@ -23,7 +23,7 @@ def test_the_golden_batch_is_whole() -> None:
 
 
 @pytest.mark.parametrize("size", range(len(GOLDEN)))
-def test_a_batch_cut_short_at_any_byte_is_malformed(size: int) -> None:
+def test_a_truncated_batch_is_malformed(size: int) -> None:
     with pytest.raises(MalformedBatch):
         BatchView(GOLDEN[:size])
 
@@ -43,7 +43,7 @@ def test_other_formats_are_unsupported(magic: int) -> None:
 
 
 @pytest.mark.parametrize("length", [-1, 0, 48, 73, (1 << 31) - 1, -(1 << 31)])
-def test_a_length_that_cannot_be_is_malformed(length: int) -> None:
+def test_an_impossible_length_is_malformed(length: int) -> None:
     changed = bytearray(GOLDEN)
     struct.pack_into(">i", changed, FIELDS["length"][0], length)
     with pytest.raises(MalformedBatch):
@@ -68,12 +68,12 @@ def test_a_producers_count_must_match_its_offsets(field: str, value: int) -> Non
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_a_codec_that_does_not_exist_is_unsupported(codec: int) -> None:
+def test_an_unknown_codec_is_unsupported(codec: int) -> None:
     with pytest.raises(UnsupportedBatch):
         BatchView(with_field(GOLDEN, "attributes", codec)).check()
 
 
-def test_stamping_keeps_the_checksum_right() -> None:
+def test_stamping_keeps_the_checksum_correct() -> None:
     batch = bytearray(GOLDEN)
     stamp(batch, 123_456_789_012, 99)
     view = BatchView(batch)
@@ -82,13 +82,13 @@ def test_stamping_keeps_the_checksum_right() -> None:
     assert peek_size(batch) == (123_456_789_012, len(GOLDEN))
 
 
-def test_batches_back_to_back_are_split() -> None:
+def test_consecutive_batches_are_split() -> None:
     second = build_batch(GOLDEN_RECORDS, base_offset=900)
     views = list(split_batches(GOLDEN + bytes(second)))
     assert [bytes(view.data) for view in views] == [GOLDEN, bytes(second)]
 
 
-def test_a_last_batch_that_is_cut_short_is_malformed() -> None:
+def test_a_truncated_last_batch_is_malformed() -> None:
     with pytest.raises(MalformedBatch):
         list(split_batches(GOLDEN + GOLDEN[:HEADER_BYTES]))
 
@@ -97,7 +97,7 @@ TERM = BatchView(GOLDEN).term
 
 
 def three(*, gap: int = 0) -> bytearray:
-    """Three batches as a log has them, from offset 100 on; a gap is before the second."""
+    """Three batches as in a log, from offset 100 on; there is a gap before the second."""
     count = BatchView(GOLDEN).last_offset_delta + 1
     batches = [bytearray(GOLDEN) for _ in range(3)]
     for place, batch in enumerate(batches):
@@ -110,13 +110,13 @@ def place_of_damage(data: bytes | bytearray, *, has_holes: bool = False) -> int 
     return None if found is None else found[0]
 
 
-def test_batches_that_are_whole_have_no_damage() -> None:
+def test_whole_batches_have_no_damage() -> None:
     assert place_of_damage(b"") is None
     assert place_of_damage(three()) is None
 
 
 @pytest.mark.parametrize("position", range(len(GOLDEN)))
-def test_damage_is_found_in_the_batch_where_it_is(position: int) -> None:
+def test_damage_is_located_in_its_batch(position: int) -> None:
     damaged = three()
     damaged[len(GOLDEN) + position] ^= 0x40
     assert place_of_damage(damaged) == len(GOLDEN)
@@ -128,7 +128,7 @@ def test_a_gap_is_damage_unless_the_log_has_holes() -> None:
     assert place_of_damage(three(gap=-1), has_holes=True) == len(GOLDEN)
 
 
-def test_the_first_batch_covers_the_offset_that_was_asked_for() -> None:
+def test_the_first_batch_covers_the_requested_offset() -> None:
     last = BatchView(GOLDEN).last_offset_delta
     for offset, is_good in ((99, False), (100, True), (100 + last, True), (101 + last, False)):
         found = first_damage(three(), offset, lambda _: TERM)
@@ -136,6 +136,6 @@ def test_the_first_batch_covers_the_offset_that_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("size", range(1, len(GOLDEN)))
-def test_a_batch_that_is_cut_short_is_damaged(size: int) -> None:
+def test_a_truncated_batch_is_damaged(size: int) -> None:
     whole = bytes(three())
     assert place_of_damage(whole[: len(GOLDEN) + size]) == len(GOLDEN)

@@ -1,8 +1,8 @@
 """Replicas, a network and disks that move only when a scenario says so.
 
-Real `Raft` cores on lists in memory. Whatever the script does, the two promises that matter most
-are watched after every step: one leader per term, and what is committed never changes and is in
-the log of every later leader.
+Real `Raft` cores on lists in memory. Whatever the script does, the two most important promises are
+checked after every step: one leader per term, and a committed entry never changes and is in the log
+of every later leader.
 """
 
 import random
@@ -51,7 +51,7 @@ class Node:
         self.raft.stable_at(self.log.stable)
 
     def stop(self, keep: Index = 0) -> None:
-        """Lose the power, and with it what was not durable."""
+        """Lose power, and with it everything that was not durable."""
         self.is_up = False
         self.log = self.log.after_power_loss(keep)
         self.unsaved = None
@@ -90,7 +90,7 @@ class Cluster:
         return new
 
     def carry_out(self, node: Node) -> None:
-        """Do what the core wants, in the order of `Ready`, and trace it."""
+        """Carry out the core's `Ready`, in order, and trace it."""
         ready = node.raft.ready()
         is_elected = node.raft.role is Role.LEADER and node.role is not Role.LEADER
         if node.raft.role is not node.role:
@@ -141,8 +141,8 @@ class Cluster:
         self.carry_out(target)
 
     def compacted(self, node: Node, first: Index, end: Index) -> None:
-        """Compact one node's log; what is gone there may be missing on later leaders."""
-        assert end <= node.raft.commit, "only what is committed is compacted"
+        """Compact one node's log; later leaders may lack the same batches."""
+        assert end <= node.raft.commit, "only committed entries are compacted"
         node.log.compact(first, end)
         self._compacted |= set(range(first, end))
 

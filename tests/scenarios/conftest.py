@@ -1,7 +1,7 @@
-"""`pytest --rewrite` writes the traces of the scenarios anew; the diff is there to be reviewed."""
+"""`pytest --rewrite` rewrites the traces of the scenarios; review the diff."""
 
 import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite", action="store_true", help="write the scenarios' traces anew")
+    parser.addoption("--rewrite", action="store_true", help="rewrite the scenarios' traces")

@@ -1,11 +1,11 @@
 """Plays a scenario: commands in, the exact trace out. `docs/how-to/write-a-scenario.md` lists them.
 
-    # why this scenario exists
-    command arguments
-    ----
-    the trace that must come out
+# why this scenario exists
+command arguments
+----
+the expected trace
 
-Several commands may stand above one `----`. A blank line ends the trace.
+Several commands may be above one `----`. A blank line ends the trace.
 """
 
 from collections.abc import Callable
@@ -22,21 +22,21 @@ from tests.scenarios.cluster import Cluster, Node
 
 RULE = "----"
 SETTLE_STEPS_MAX = 2_000
-"""A cluster that is still talking to itself after so many messages will never stop."""
+"""A cluster that still exchanges messages after so many will never stop."""
 
 TICKS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Comments, commands and the trace that they must give."""
+    """Comments, commands and the expected trace."""
 
     comments: tuple[str, ...]
     commands: tuple[str, ...]
     trace: str
 
     def text(self, trace: str) -> str:
-        """Return the block as a file has it, with this trace."""
+        """Return the block as it is in a file, with this trace."""
         if not self.commands:
             return "\n".join(self.comments) + "\n"
         head = [*self.comments, *self.commands, RULE]
@@ -60,7 +60,7 @@ def parse(text: str) -> list[Block]:
 
 
 def play(text: str) -> str:
-    """Return the whole file with the traces that its commands really give."""
+    """Return the whole file with the actual traces of its commands."""
     scenario = Scenario()
     parts = []
     for block in parse(text):
@@ -70,7 +70,7 @@ def play(text: str) -> str:
 
 
 class Scenario:
-    """One cluster and the words that move it."""
+    """One cluster and the commands for it."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -283,7 +283,7 @@ class Scenario:
     def do_trim(self, arguments: list[str]) -> None:
         """`trim 1 5`: the log of 1 begins at index 5."""
         node = self._node(arguments[0])
-        assert int(arguments[1]) <= node.raft.commit, "only what is committed is trimmed"
+        assert int(arguments[1]) <= node.raft.commit, "only committed entries are trimmed"
         node.log.trim(int(arguments[1]))
         node.log.sync(node.log.end)
 

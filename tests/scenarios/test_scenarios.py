@@ -1,4 +1,4 @@
-"""Every scenario gives exactly the trace that is written below its commands."""
+"""Every scenario gives exactly the trace below its commands."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_the_scenario_runs_as_written(path: Path, request: pytest.FixtureRequest
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_scenario_begins_by_saying_why_it_exists(path: Path) -> None:
+def test_every_scenario_starts_with_the_reason_why_it_exists(path: Path) -> None:
     assert parse(path.read_text())[0].comments
 
 
@@ -31,6 +31,6 @@ def test_a_scenario_whose_trace_differs_is_noticed() -> None:
     assert play(text) != text
 
 
-def test_a_command_that_does_not_exist_is_an_error() -> None:
+def test_an_unknown_command_is_an_error() -> None:
     with pytest.raises(AssertionError, match="no such command"):
         play("cluster 1\nfly 1\n----\n")

@@ -1,7 +1,7 @@
-"""How a scenario's trace writes entries, messages and replicas: one short line each.
+"""How a scenario's trace shows entries, messages and replicas: one short line each.
 
-An entry is `index:what/term`, as in `0:open/1 1-3:a/1 4:voters(1,2)/1`; a place in a log is
-`index@term`, the index and the term of what lies before it.
+An entry is `index:what/term`, as in `0:open/1 1-3:a/1 4:voters(1,2)/1`; a position in a log is
+`index@term`, the index and the term of the entry before it.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from kafkaesque.raft.ports import Ready
 
 
 def group(voters: Voters) -> str:
-    """Who votes, and behind a plus who learns."""
+    """The voters, and after a plus the learners."""
     learners = "".join(f"+{node}" for node in voters.learners)
     return ",".join(map(str, voters.voters)) + learners
 
@@ -91,14 +91,14 @@ def _said(message: CoreMessage) -> str:
 
 
 def ready(ready: Ready) -> list[str]:
-    """What a replica wants done, but for its messages: those show when they arrive."""
+    """A replica's `Ready` without its messages: those show when they arrive."""
     lines = []
     if ready.hard_state is not None:
-        lines.append(f"saves term {ready.hard_state.term} vote {ready.hard_state.vote or 'nobody'}")
+        lines.append(f"saves term {ready.hard_state.term} vote {ready.hard_state.vote or 'none'}")
     if ready.has_lost:
         lines.append("lacks what it acknowledged")
     if ready.install is not None:
-        lines.append(f"begins anew at {ready.install.index}@{ready.install.prev_term}")
+        lines.append(f"starts over at {ready.install.index}@{ready.install.prev_term}")
     if ready.truncate is not None:
         lines.append(f"cuts at {ready.truncate}")
     if ready.append:

@@ -1,4 +1,4 @@
-"""Asks a running broker for acts of administration, over a socket."""
+"""Sends administrative requests to a running broker, over a socket."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -63,7 +63,7 @@ R = TypeVar("R")
 
 
 class Admin:
-    """Asks one connection, in the newest versions unless told."""
+    """Sends requests over one connection, in the newest versions by default."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -188,7 +188,7 @@ class Admin:
 
 
 def serve(data: Path, ask: Callable[[Admin], Awaitable[None]]) -> None:
-    """Run a broker and ask it."""
+    """Run a broker and connect to it."""
 
     async def go() -> None:
         async with running(data) as connect:

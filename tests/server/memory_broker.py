@@ -1,4 +1,4 @@
-"""A real broker on a simulated disk, asked by calling its handlers: no sockets, no time."""
+"""A real broker on a simulated disk, used through its handlers: no sockets, no time."""
 
 import random
 from collections.abc import Coroutine, Sequence
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class MemoryBroker:
-    """One broker that has done everything it was told before a method returns."""
+    """One broker that finishes its work before a method returns."""
 
     def __init__(self, log: LogConfig = TINY) -> None:
         self.later = Later()
@@ -43,7 +43,7 @@ class MemoryBroker:
         self.settle()
 
     def settle(self) -> None:
-        """Let the disk answer until nothing is asked of it any more."""
+        """Let the disk answer until no requests are left."""
         self.broker.flush()
         while self.later.waiting:
             self.later.play()
@@ -85,12 +85,12 @@ class MemoryBroker:
         self.settle()
 
     def fetch(self, request: FetchRequest, version: int = 12) -> FetchResponse:
-        """Ask without waiting for more."""
+        """Handle a request that must not wait."""
         return at_once(fetch.handle(request, version, self.session))
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run what does not wait."""
+    """Run something that must not wait."""
     try:
         work.send(None)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""A running node for tests: on either loop, with limits and a clock of the test's own."""
+"""A running node for tests: on either loop, with limits and a clock set by the test."""
 
 import asyncio
 import struct
@@ -52,7 +52,7 @@ def run_on(loop: str, main: Coroutine[Any, Any, None]) -> None:
 
 
 class Peer:
-    """The other end of a connection, in bytes."""
+    """The client's end of a connection, in bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -112,9 +112,9 @@ class Running:
         peer.writer.close()
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for something to become true."""
+        """Wait until a condition holds."""
         async with asyncio.timeout(SECONDS_MAX):
-            while not is_so():  # noqa: ASYNC110  # the broker tells nobody
+            while not is_so():  # noqa: ASYNC110  # the broker gives no notice
                 await asyncio.sleep(0.001)
 
     def hang_up(self) -> None:

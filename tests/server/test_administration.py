@@ -1,4 +1,4 @@
-"""The APIs of administration, asked over a socket."""
+"""The administrative APIs, used over a socket."""
 
 import asyncio
 from pathlib import Path
@@ -87,7 +87,7 @@ def test_a_new_topic_is_answered_with_all_its_settings(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_topic_that_cannot_be_is_refused_by_its_code(
+def test_an_invalid_topic_is_refused_with_an_error_code(
     tmp_path: Path, topic: dict[str, object], code: ErrorCode
 ) -> None:
     async def go(admin: Admin) -> None:
@@ -107,7 +107,7 @@ def test_replicas_can_be_assigned_to_the_only_broker(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_a_dry_run_makes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_creates_nothing(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         assert (await admin.create("orders", is_dry_run=True)).error_code == 0
         (topic,) = (await admin.metadata("orders")).topics
@@ -118,7 +118,7 @@ def test_a_dry_run_makes_nothing(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_topics_of_one_request_are_made_and_deleted_together_and_answered_in_order(
+def test_topics_of_one_request_are_created_and_deleted_together_and_answered_in_order(
     tmp_path: Path,
 ) -> None:
     names = [f"t{number:03}" for number in range(CHANGES_AT_ONCE_MAX + 10)]
@@ -175,7 +175,7 @@ def test_a_topic_named_twice_is_not_deleted(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_a_fetch_that_waits_learns_that_its_topic_was_deleted(tmp_path: Path) -> None:
+def test_a_waiting_fetch_learns_that_its_topic_was_deleted(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path / "data") as connect:
             admin, waiting = Admin(await connect()), Admin(await connect())
@@ -188,7 +188,7 @@ def test_a_fetch_that_waits_learns_that_its_topic_was_deleted(tmp_path: Path) ->
                 topics=(FetchTopic(topic="orders", partitions=(share,)),),
             )
             fetch = asyncio.ensure_future(waiting.ask(request, FetchResponse, 12))
-            await admin.metadata("orders")  # the fetch was begun before this is answered
+            await admin.metadata("orders")  # the fetch started before this is answered
             assert await admin.delete(named("orders")) == [0]
             answer = await fetch
             (found,) = answer.responses[0].partitions
@@ -280,7 +280,7 @@ def test_topics_are_described_a_page_at_a_time(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_a_topic_that_is_not_there_is_described_as_missing(tmp_path: Path) -> None:
+def test_a_missing_topic_is_described_as_missing(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         request = DescribeTopicPartitionsRequest(topics=(TopicRequest(name="none"),))
         (topic,) = (await admin.ask(request, DescribeTopicPartitionsResponse)).topics
@@ -289,7 +289,7 @@ def test_a_topic_that_is_not_there_is_described_as_missing(tmp_path: Path) -> No
     serve(tmp_path / "data", go)
 
 
-def test_the_room_that_partitions_take_is_told(tmp_path: Path) -> None:
+def test_the_disk_space_of_partitions_is_described(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders", 2)
         await admin.create("others")

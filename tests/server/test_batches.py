@@ -1,4 +1,4 @@
-"""Our own APIs over a socket: prepared transactions, and batches that are made of them."""
+"""Our own APIs over a socket: prepared transactions, and batches that consist of them."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def test_a_transaction_that_is_not_open_cannot_be_prepared(tmp_path: Path) -> No
     in_shop(tmp_path, story)
 
 
-def test_a_batch_is_decided_by_the_driver_that_registered_last(tmp_path: Path) -> None:
+def test_only_the_latest_registered_driver_can_decide_a_batch(tmp_path: Path) -> None:
     async def story(shop: Shop) -> None:
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=(query_key("q"),))
         found = await shop.ask(request, 6, FindCoordinatorResponse)

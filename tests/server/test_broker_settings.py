@@ -1,4 +1,4 @@
-"""Settings of brokers and loggers are described and changed over a socket while a broker runs."""
+"""Settings of brokers and loggers are described and changed over a socket at run time."""
 
 import asyncio
 import logging
@@ -36,13 +36,13 @@ async def drop(admin: Admin, name: str, broker: str = ALL) -> None:
 async def told(
     admin: Admin, name: str, resource: str = ONE, resource_type: int = BROKER
 ) -> list[tuple[str, str | None, int]]:
-    """Return a setting's synonyms, once its value and source are those of the first of them."""
+    """Return a setting's synonyms, checking that the first of them gives its value and source."""
     (found,) = (await admin.describe(resource_type, resource, (name,))).configs
     assert (found.value, found.config_source) == (found.synonyms[0].value, found.synonyms[0].source)
     return [(one.name, one.value, one.source) for one in found.synonyms]
 
 
-def test_what_is_set_for_a_broker_wins_and_falls_back_step_by_step(tmp_path: Path) -> None:
+def test_a_brokers_own_setting_wins_and_falls_back_step_by_step(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders")
         default = (RETENTION, WEEK, DEFAULT)
@@ -64,7 +64,7 @@ def test_what_is_set_for_a_broker_wins_and_falls_back_step_by_step(tmp_path: Pat
     serve(tmp_path / "data", go)
 
 
-def test_a_value_of_the_configuration_stands_between(tmp_path: Path) -> None:
+def test_a_value_of_the_configuration_file_comes_in_between(tmp_path: Path) -> None:
     config = BrokerConfig(groups=GroupConfig(members_max=30))
 
     async def go() -> None:
@@ -77,7 +77,7 @@ def test_a_value_of_the_configuration_stands_between(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_what_is_set_holds_after_a_restart(tmp_path: Path) -> None:
+def test_a_setting_survives_a_restart(tmp_path: Path) -> None:
     async def go() -> None:
         async with Served(tmp_path / "data") as admin:
             await admin.create("orders")
@@ -93,7 +93,7 @@ def test_what_is_set_holds_after_a_restart(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_what_is_set_for_all_is_described_by_itself(tmp_path: Path) -> None:
+def test_cluster_wide_settings_are_described_separately(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         assert (await admin.describe(BROKER, ALL)).configs == ()
         await put(admin, SIZE, "20")
@@ -141,7 +141,7 @@ def test_what_is_set_for_all_is_described_by_itself(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("is_dry_run", [True, False])
 @pytest.mark.parametrize("broker", [ALL, ONE])
-def test_what_cannot_be_is_refused_in_one_sentence_and_changes_nothing(
+def test_an_invalid_change_is_refused_with_one_sentence_and_changes_nothing(
     tmp_path: Path,
     change: tuple[str, int, str | None],
     code: ErrorCode,
@@ -179,7 +179,7 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_replacing_settings_of_a_broker_resets_those_that_are_not_named(tmp_path: Path) -> None:
+def test_replacing_a_brokers_settings_resets_those_not_named(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await put(admin, SIZE, "20", ONE)
         await put(admin, "num.partitions", "2")
@@ -194,7 +194,7 @@ def test_replacing_settings_of_a_broker_resets_those_that_are_not_named(tmp_path
     serve(tmp_path / "data", go)
 
 
-def test_policies_are_added_to_the_default_and_taken_away(tmp_path: Path) -> None:
+def test_policies_can_be_appended_to_the_default_and_subtracted(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders")
         for operation, item, now in (
@@ -210,7 +210,7 @@ def test_policies_are_added_to_the_default_and_taken_away(tmp_path: Path) -> Non
     serve(tmp_path / "data", go)
 
 
-def test_draining_and_other_settings_are_changed_together_or_not_at_all(tmp_path: Path) -> None:
+def test_draining_and_other_settings_change_atomically(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         code, _ = await admin.alter(
             ("draining", SET, "true"), (SIZE, SET, "few"), topic=ONE, resource_type=BROKER
@@ -225,7 +225,7 @@ def test_draining_and_other_settings_are_changed_together_or_not_at_all(tmp_path
     serve(tmp_path / "data", go)
 
 
-def test_a_cluster_of_an_older_level_takes_throttles_without_keeping_them(tmp_path: Path) -> None:
+def test_a_cluster_of_an_older_level_accepts_throttles_without_storing_them(tmp_path: Path) -> None:
     config = BrokerConfig(cluster=ClusterConfig(catalog_version_max=3))
     rate = "leader.replication.throttled.rate"
 
@@ -241,7 +241,7 @@ def test_a_cluster_of_an_older_level_takes_throttles_without_keeping_them(tmp_pa
     asyncio.run(go())
 
 
-def test_every_setting_is_set_described_and_dropped_again(tmp_path: Path) -> None:
+def test_every_setting_can_be_set_described_and_deleted(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         before = {c.name: c.value for c in (await admin.describe(BROKER, ONE)).configs}
         values = {name: before.get(name) or "1000" for name in ROWS}
@@ -261,7 +261,7 @@ def test_every_setting_is_set_described_and_dropped_again(tmp_path: Path) -> Non
 
 @pytest.fixture
 def levels() -> Iterator[None]:
-    """Give all loggers their levels back."""
+    """Restore the levels of all loggers."""
     names = ["root", "kafkaesque", "kafkaesque.events.clients", "kafkaesque.server.edge.connection"]
     before = {name: logging.getLogger(name).level for name in names if name != "root"}
     root = logging.root.level
@@ -272,7 +272,7 @@ def levels() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("levels")
-def test_levels_of_loggers_are_changed_at_once_and_fall_back(tmp_path: Path) -> None:
+def test_logger_levels_change_at_once_and_fall_back(tmp_path: Path) -> None:
     name = "kafkaesque.events.clients"
     found = logging.getLogger(name)
 
@@ -309,7 +309,7 @@ def test_levels_of_loggers_are_changed_at_once_and_fall_back(tmp_path: Path) -> 
         (("root", APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_level_that_cannot_be_changes_nothing(
+def test_an_invalid_level_changes_nothing(
     tmp_path: Path, change: tuple[str, int, str | None], code: ErrorCode
 ) -> None:
     name = "kafkaesque.events.clients"
@@ -330,7 +330,7 @@ def test_a_level_that_cannot_be_changes_nothing(
 
 
 class Served:
-    """A node with settings of the test's own, and a connection to it."""
+    """A node with settings given by the test, and a connection to it."""
 
     def __init__(self, data: Path, config: BrokerConfig | None = None) -> None:
         self._node = Node(NodeSettings(port=0, data=data), config)

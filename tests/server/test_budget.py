@@ -1,10 +1,10 @@
-"""The bytes in flight: who waits, who goes on, and that somebody always does."""
+"""The limit on bytes in flight: who waits, who continues, and that one reader always does."""
 
 from kafkaesque.server.edge.budget import FREE_BYTES, RESUMED_BYTES, Budget
 
 
 class AReader:
-    """A reader that notes when it is let on."""
+    """A reader that counts how often it is resumed."""
 
     def __init__(self, *, within: bool = False, held: int = FREE_BYTES + 1) -> None:
         self.is_within_frame = within
@@ -15,14 +15,14 @@ class AReader:
         self.resumed += 1
 
 
-def test_below_the_limit_everyone_goes_on() -> None:
+def test_below_the_limit_every_reader_continues() -> None:
     budget = Budget(100)
     budget.take(100)
     assert budget.admits(AReader())
     assert budget.waiting == 0
 
 
-def test_over_the_limit_readers_wait_and_go_on_in_order() -> None:
+def test_over_the_limit_readers_wait_and_continue_in_order() -> None:
     budget = Budget(RESUMED_BYTES)
     budget.take(RESUMED_BYTES + 10)
     first, second, third = readers = [AReader(), AReader(), AReader()]
@@ -33,14 +33,14 @@ def test_over_the_limit_readers_wait_and_go_on_in_order() -> None:
     assert [first.resumed, second.resumed, third.resumed] == [1, 1, 1]
 
 
-def test_who_holds_little_is_never_kept_waiting() -> None:
+def test_a_reader_with_few_bytes_never_waits() -> None:
     budget = Budget(100)
     budget.take(200)
     assert budget.admits(AReader(held=FREE_BYTES))
     assert budget.waiting == 0
 
 
-def test_who_has_been_answered_waits_no_longer() -> None:
+def test_an_answered_reader_waits_no_longer() -> None:
     budget = Budget(100)
     budget.take(200)
     reader = AReader()
@@ -50,7 +50,7 @@ def test_who_has_been_answered_waits_no_longer() -> None:
     assert budget.waiting == 0
 
 
-def test_one_request_at_a_time_is_received_to_its_end_over_the_limit() -> None:
+def test_over_the_limit_one_request_at_a_time_is_received_completely() -> None:
     budget = Budget(100)
     budget.take(200)
     first, second = AReader(within=True), AReader(within=True)
@@ -63,7 +63,7 @@ def test_one_request_at_a_time_is_received_to_its_end_over_the_limit() -> None:
     assert budget.admits(second)
 
 
-def test_the_turn_passes_on_when_its_holder_goes() -> None:
+def test_the_turn_passes_on_when_its_holder_disconnects() -> None:
     budget = Budget(100)
     budget.take(200)
     first, second = AReader(within=True), AReader(within=True)
@@ -73,7 +73,7 @@ def test_the_turn_passes_on_when_its_holder_goes() -> None:
     assert second.resumed == 1
 
 
-def test_one_who_waits_and_goes_is_not_let_on() -> None:
+def test_a_waiting_reader_that_disconnects_is_not_resumed() -> None:
     budget = Budget(100)
     budget.take(200)
     gone = AReader()

@@ -1,4 +1,4 @@
-"""How handlers wait for what the broker does later."""
+"""How handlers wait for later results of the broker."""
 
 import asyncio
 
@@ -12,15 +12,15 @@ from kafkaesque.server.requests.callback_waits import carried_out
 from kafkaesque.server.requests.errors import InvalidRequest, NotController
 
 
-def test_a_change_is_asked_for_again_while_nobody_leads_the_catalog() -> None:
+def test_a_change_is_retried_while_the_catalog_has_no_leader() -> None:
     asked: list[Answer] = []
 
     def change(answer: Answer) -> None:
         asked.append(answer)
         if len(asked) == 1:
-            raise NotLeader(None)  # nobody is known
+            raise NotLeader(None)  # no leader is known
         if len(asked) == 2:
-            answer(NotLeader(2))  # who was known leads no more
+            answer(NotLeader(2))  # the known leader has been deposed
         elif len(asked) == 3:
             answer(to_error(to_refusal(PeerUnreachable("it is gone"))))
         elif len(asked) == 4:
@@ -32,7 +32,7 @@ def test_a_change_is_asked_for_again_while_nobody_leads_the_catalog() -> None:
     assert len(asked) == 5
 
 
-def test_a_change_that_is_refused_is_not_asked_for_again() -> None:
+def test_a_refused_change_is_not_retried() -> None:
     asked: list[Answer] = []
 
     def change(answer: Answer) -> None:
@@ -44,7 +44,7 @@ def test_a_change_that_is_refused_is_not_asked_for_again() -> None:
     assert len(asked) == 1
 
 
-def test_nobody_waits_for_a_leader_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_leader_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callback_waits, "LEADER_WAIT_S_MAX", 0.0)
 
     def change(_: Answer) -> None:

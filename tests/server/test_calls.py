@@ -1,4 +1,4 @@
-"""Calls between brokers: every kind has a number of its own."""
+"""Calls between brokers: every kind has a unique number."""
 
 from kafkaesque.broker.cluster.calls import CALLS, COMMAND, COPY, RANGE, TRANSACTION
 from kafkaesque.server.peers.peering import Ask

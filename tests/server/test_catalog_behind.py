@@ -1,4 +1,4 @@
-"""What a broker says whose copy of the catalog is behind, and of partitions without a leader."""
+"""The answers of a broker whose copy of the catalog lags, and of partitions without a leader."""
 
 from msgspec.structs import replace
 
@@ -63,7 +63,7 @@ def a_cluster(*topics: str) -> BrokerWorld:
 
 
 def fall_behind(world: BrokerWorld, node: NodeId) -> None:
-    """Let a topic come to be while a broker is cut off, and the broker be back."""
+    """Create a topic while a broker is cut off, and reconnect the broker."""
     other = next(one for one in world.nodes if one != node)
     cut_off(world, node)
     wait(world, lambda: not broker_of(world, other).replicas.is_reachable(node))
@@ -78,17 +78,17 @@ def a_follower(world: BrokerWorld) -> NodeId:
 
 
 def described(world: BrokerWorld, node: NodeId, name: str) -> MetadataResponseTopic:
-    """Ask as a consumer does, which creates no topics."""
+    """Send a consumer's request, which creates no topics."""
     request = MetadataRequest(
         topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=False
     )
     return answered(world, metadata.handle(request, 12, session_of(world, node))).topics[0]
 
 
-# ── topics that are not committed yet ────────────────────────────────────────────────────────
+# ── uncommitted topics ───────────────────────────────────────────────────────────────────────
 
 
-def test_a_topic_that_is_decided_on_has_no_id_before_it_is_committed() -> None:
+def test_an_uncommitted_topic_has_no_id() -> None:
     memory = MemoryBroker()
     memory.broker.create_topic("orders", 1, {}, lambda _: None)
     named = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),))
@@ -102,7 +102,7 @@ def test_a_topic_that_is_decided_on_has_no_id_before_it_is_committed() -> None:
 # ── topics that are not known yet ────────────────────────────────────────────────────────────
 
 
-def test_a_topic_that_a_broker_has_not_heard_of_yet_is_not_denied() -> None:
+def test_a_topic_that_a_lagging_broker_does_not_know_is_not_reported_as_missing() -> None:
     world = a_cluster()
     behind = a_follower(world)
     fall_behind(world, behind)
@@ -110,14 +110,14 @@ def test_a_topic_that_a_broker_has_not_heard_of_yet_is_not_denied() -> None:
     assert (found.error_code, len(found.partitions)) == (ErrorCode.NONE, 1)
 
 
-def test_a_topic_that_does_not_exist_is_denied_by_any_broker() -> None:
+def test_a_missing_topic_is_reported_as_missing_by_any_broker() -> None:
     world = a_cluster()
     for node in world.nodes:
         found = described(world, node, "never")
         assert found.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_nothing_is_denied_while_nobody_leads_the_catalog() -> None:
+def test_without_a_leader_of_the_catalog_no_topic_is_reported_as_missing() -> None:
     world = a_cluster()
     cut_off(world, 1)
     wait(world, lambda: broker_of(world, 1).leader_of(CATALOG_GROUP).node is None)
@@ -127,7 +127,7 @@ def test_nothing_is_denied_while_nobody_leads_the_catalog() -> None:
     assert answer.topics[0].error_code is ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def test_many_who_ask_at_once_cost_the_leader_two_questions() -> None:
+def test_many_concurrent_requests_cost_the_leader_two_queries() -> None:
     world = a_cluster()
     asked: list[CatalogCommand] = []
     broker = broker_of(world, a_follower(world))
@@ -142,10 +142,10 @@ def test_many_who_ask_at_once_cost_the_leader_two_questions() -> None:
         confirming.when_current(told.append)
     wait(world, lambda: len(told) == 100)
     assert all(told)
-    assert len(asked) == 2, "the first one's, and one for all who came while that was under way"
+    assert len(asked) == 2, "one for the first, and one for all that came meanwhile"
 
 
-def test_topics_are_described_and_looked_up_after_the_same_question() -> None:
+def test_topics_are_described_and_looked_up_after_the_same_query() -> None:
     world = a_cluster()
     behind = a_follower(world)
     fall_behind(world, behind)
@@ -158,7 +158,7 @@ def test_topics_are_described_and_looked_up_after_the_same_question() -> None:
     assert answer.topics[0].error_code is ErrorCode.NONE
 
 
-def test_who_asks_for_offsets_of_a_topic_that_is_not_known_yet_looks_for_its_leader() -> None:
+def test_an_offset_request_for_a_topic_not_known_yet_waits_for_its_leader() -> None:
     world = a_cluster()
     cut_off(world, 1)
     wait(world, lambda: broker_of(world, 1).leader_of(CATALOG_GROUP).node is None)
@@ -174,7 +174,7 @@ def test_who_asks_for_offsets_of_a_topic_that_is_not_known_yet_looks_for_its_lea
 
 
 def a_coordinator(world: BrokerWorld) -> tuple[str, NodeId]:
-    """Let the topic of groups come to be; return a group and its coordinator, no catalog leader."""
+    """Create the topic of groups; return a group and its coordinator, not the catalog's leader."""
     assert create(world, 1, OFFSETS_TOPIC, partitions=3) is None
     wait(world, lambda: is_of_one_mind(world))
     for group in map(str, range(100)):
@@ -185,7 +185,7 @@ def a_coordinator(world: BrokerWorld) -> tuple[str, NodeId]:
 
 
 def separate(world: BrokerWorld, node: NodeId) -> None:
-    """Cut a broker off from the leader of the catalog alone, and let a topic come to be there."""
+    """Cut a broker off from the catalog's leader only, and create a topic there."""
     leader = catalog_leader(world)
     world.network.cut(node, leader)
     world.network.cut(leader, node)
@@ -212,7 +212,7 @@ def committed(world: BrokerWorld, group: str, node: NodeId) -> int:
     return answer.topics[0].partitions[0].error_code
 
 
-def test_a_group_is_not_told_that_it_has_no_position_while_the_catalog_is_behind() -> None:
+def test_while_the_catalog_lags_a_group_is_not_answered_that_it_has_no_position() -> None:
     world = a_cluster()
     group, node = a_coordinator(world)
     separate(world, node)
@@ -220,7 +220,7 @@ def test_a_group_is_not_told_that_it_has_no_position_while_the_catalog_is_behind
     assert committed(world, group, node) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def test_a_group_commits_and_finds_its_position_as_soon_as_the_catalog_can_be_asked() -> None:
+def test_a_group_commits_and_finds_its_position_as_soon_as_the_catalog_can_be_queried() -> None:
     world = a_cluster()
     group, node = a_coordinator(world)
     separate(world, node)
@@ -230,7 +230,7 @@ def test_a_group_commits_and_finds_its_position_as_soon_as_the_catalog_can_be_as
     assert found.topics[0].partitions[0].committed_offset == 7
 
 
-def test_a_group_without_a_position_in_a_topic_that_does_not_exist_is_told_so() -> None:
+def test_a_group_without_a_position_in_a_missing_topic_is_answered_so() -> None:
     world = a_cluster()
     group, node = a_coordinator(world)
     found = fetched(world, group, node)
@@ -245,7 +245,7 @@ def leader_told(topic: MetadataResponseTopic) -> tuple[int, NodeId]:
 
 
 def leader_killed(world: BrokerWorld) -> tuple[NodeId, NodeId]:
-    """Kill who leads `orders`; return it, and another broker, which suspects it."""
+    """Kill the leader of `orders`; return it, and another broker, which suspects it."""
     dead = broker_of(world, 1).partition_leader(broker_of(world, 1).topics.topic("orders"), 0).node
     assert dead is not None
     world.nodes[dead].kill()
@@ -254,7 +254,7 @@ def leader_killed(world: BrokerWorld) -> tuple[NodeId, NodeId]:
     return dead, asked
 
 
-def test_who_asks_for_a_topic_during_an_election_is_told_its_new_leader() -> None:
+def test_a_metadata_request_during_an_election_gets_the_new_leader() -> None:
     world = a_cluster("orders")
     dead, asked = leader_killed(world)
     code, leader = leader_told(described(world, asked, "orders"))
@@ -281,7 +281,7 @@ def test_a_partition_without_a_majority_is_waited_for_once_and_not_each_time() -
     assert world.clock.time == start, "it is known by now that this takes long"
 
 
-def test_who_asks_for_all_topics_looks_around_and_does_not_wait() -> None:
+def test_a_request_for_all_topics_does_not_wait_for_leaders() -> None:
     world = a_cluster("orders")
     _, asked = leader_killed(world)
     answer = at_once(metadata.handle(MetadataRequest(topics=None), 12, session_of(world, asked)))
@@ -292,7 +292,7 @@ def test_who_asks_for_all_topics_looks_around_and_does_not_wait() -> None:
 
 
 def listed(world: BrokerWorld, node: NodeId) -> dict[str, tuple[int, bytes, int]]:
-    """Ask for all topics; return the code, the id and the number of partitions of each."""
+    """Request all topics; return the code, the id and the number of partitions of each."""
     request = MetadataRequest(topics=None)
     answer = at_once(metadata.handle(request, 12, session_of(world, node)))
     assert all(one.name is not None for one in answer.topics)
@@ -301,7 +301,7 @@ def listed(world: BrokerWorld, node: NodeId) -> dict[str, tuple[int, bytes, int]
     }
 
 
-def test_a_list_of_topics_leaves_out_what_is_not_committed() -> None:
+def test_a_list_of_topics_leaves_out_uncommitted_ones() -> None:
     world = a_cluster("orders")
     leader = catalog_leader(world)
     broker = broker_of(world, leader)
@@ -324,7 +324,7 @@ def test_a_topic_is_listed_until_its_deletion_is_committed() -> None:
     wait(world, lambda: not listed(world, leader))
 
 
-def test_a_name_that_is_given_again_is_listed_as_the_old_topic_until_the_new_is_committed() -> None:
+def test_a_recreated_topic_is_listed_as_the_old_one_until_the_new_one_is_committed() -> None:
     world = a_cluster("orders")
     leader = catalog_leader(world)
     before = listed(world, leader)
@@ -337,7 +337,7 @@ def test_a_name_that_is_given_again_is_listed_as_the_old_topic_until_the_new_is_
     assert (code, partitions) == (ErrorCode.NONE, 2)
 
 
-def test_topics_are_listed_with_all_partitions_by_whoever_follows_while_they_come_and_go() -> None:
+def test_a_follower_lists_topics_with_all_partitions_while_they_are_created_and_deleted() -> None:
     world = a_cluster("orders")
     for round_ in range(5):
         assert create(world, 1, f"topic-{round_}", partitions=2) is None

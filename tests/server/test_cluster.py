@@ -1,4 +1,4 @@
-"""What clients are told by each broker of a cluster: the same, and the truth."""
+"""All brokers of a cluster give clients the same, correct answers."""
 
 import asyncio
 from dataclasses import replace
@@ -62,7 +62,7 @@ def with_orders(partitions: int = 3) -> BrokerWorld:
     return world
 
 
-def test_every_broker_has_one_name_whoever_tells_it() -> None:
+def test_all_brokers_give_the_same_address_of_each_broker() -> None:
     world = with_orders()
     for node in world.nodes:
         found = {one.node_id: (one.host, one.port) for one in asked(world, node).brokers}
@@ -99,7 +99,7 @@ def test_every_broker_names_the_same_leaders_replicas_and_controller() -> None:
     ]
 
 
-def test_a_partition_whose_broker_is_down_is_led_by_another_that_all_name() -> None:
+def test_a_partition_whose_broker_is_down_gets_a_new_leader_that_all_name() -> None:
     world = with_orders(partitions=1)
     (partition,) = asked(world, 1).topics[0].partitions
     world.nodes[partition.leader_id].kill()
@@ -111,7 +111,7 @@ def test_a_partition_whose_broker_is_down_is_led_by_another_that_all_name() -> N
     wait(world, lambda: len(leaders()) == 1 and leaders() <= set(left))
 
 
-def test_the_coordinator_is_whoever_leads_the_partition_of_the_group() -> None:
+def test_the_coordinator_is_the_leader_of_the_groups_partition() -> None:
     world = ready_world()
     world.ask_broker(world.nodes[1], lambda broker: broker.coordinators.when_ready(lambda _: None))
     wait(world, lambda: all(broker_of(world, n).coordinators.is_open for n in world.nodes))
@@ -131,7 +131,7 @@ def test_the_coordinator_is_whoever_leads_the_partition_of_the_group() -> None:
         assert node == broker_of(world, 1).coordinator_of(key)
 
 
-def test_replicas_can_be_assigned_by_hand_to_brokers_that_are_there() -> None:
+def test_replicas_can_be_assigned_by_hand_to_live_brokers() -> None:
     world = ready_world()
     wait(world, lambda: len(broker_of(world, 2).catalog.brokers) == 3)
 
@@ -153,7 +153,7 @@ def test_replicas_can_be_assigned_by_hand_to_brokers_that_are_there() -> None:
     assert refused((3, 3)) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_who_asks_a_broker_that_is_cut_off_for_the_way_is_sent_on() -> None:
+def test_a_client_that_looks_for_a_leader_at_an_isolated_broker_is_disconnected() -> None:
     world = with_orders(partitions=1)
     (partition,) = asked(world, 1).topics[0].partitions
     lonely, others = partition.leader_id, [n for n in world.nodes if n != partition.leader_id]
@@ -174,13 +174,13 @@ def test_who_asks_a_broker_that_is_cut_off_for_the_way_is_sent_on() -> None:
     wait(world, lambda: is_cut_off(broker_of(world, lonely)))
     wait(world, lambda: ask(lonely, None).topics[0].partitions[0].leader_id == -1)
     assert ask(lonely, []).topics == ()
-    assert dismissed == []  # whoever looks around may stay
+    assert dismissed == []  # a client that only looks around may stay
     answer = ask(lonely, ["orders"])
     assert answer.topics[0].partitions[0].error_code is ErrorCode.LEADER_NOT_AVAILABLE
     assert dismissed == [lonely]
 
 
-def test_every_replica_tells_who_writes_to_it() -> None:
+def test_every_replica_describes_its_producers() -> None:
     world = with_orders(partitions=1)
     (partition,) = asked(world, 1).topics[0].partitions
     batch = transactional(0, b"x", producer=Producer(7, 1))
@@ -205,7 +205,7 @@ def test_every_replica_tells_who_writes_to_it() -> None:
     wait(world, lambda: all(found(node) == [(7, 1, 0, 0)] for node in world.nodes))
 
 
-def test_who_asks_a_follower_for_offsets_is_sent_on() -> None:
+def test_an_offset_request_to_a_follower_is_redirected_to_the_leader() -> None:
     world = with_orders(partitions=1)
     (partition,) = asked(world, 1).topics[0].partitions
     follower = next(node for node in world.nodes if node != partition.leader_id)
@@ -223,7 +223,7 @@ def test_who_asks_a_follower_for_offsets_is_sent_on() -> None:
     assert dismissed == [follower]
 
 
-def test_there_is_a_controller_to_ask_even_when_nobody_leads_the_catalog() -> None:
+def test_a_controller_is_named_even_when_the_catalog_has_no_leader() -> None:
     world = with_orders()
     broker = broker_of(world, 3)
     assert asked(world, 3).controller_id == broker.leader_of(CATALOG_GROUP).node
@@ -248,7 +248,7 @@ def test_a_lost_broker_counts_once_if_it_has_led_the_catalog() -> None:
     assert controllers.losses == 1
 
 
-def test_brokers_that_are_left_close_connections_one_after_the_other() -> None:
+def test_brokers_without_a_controller_close_connections_one_after_the_other() -> None:
     world = with_orders()
     leader = broker_of(world, 1).leader_of(CATALOG_GROUP).node
     assert leader is not None

@@ -1,4 +1,4 @@
-"""What people who run a cluster ask of it: the quorum, moves, elections, brokers that go."""
+"""What operators request of a cluster: the quorum, moves, elections, removal of brokers."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -158,7 +158,7 @@ def test_without_a_majority_the_quorum_has_no_leader() -> None:
     assert quorum(world, leader).error_code == ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def test_only_the_catalog_has_a_quorum_to_describe() -> None:
+def test_only_the_catalogs_quorum_can_be_described() -> None:
     world = with_orders()
     partition = QuorumPartitionRequest(partition_index=0)
     topic = QuorumTopicRequest(topic_name="orders", partitions=(partition,))
@@ -168,7 +168,7 @@ def test_only_the_catalog_has_a_quorum_to_describe() -> None:
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_partition_is_moved_through_any_broker_and_the_move_is_listed() -> None:
+def test_a_partition_can_be_moved_through_any_broker_and_the_move_is_listed() -> None:
     world = with_orders(4, 1, 2)
     now = broker_of(world, 1).catalog.topics["orders"].replicas[0]
     new = next(node for node in world.nodes if node not in now)
@@ -183,7 +183,7 @@ def test_a_partition_is_moved_through_any_broker_and_the_move_is_listed() -> Non
     assert broker_of(world, new).catalog.topics["orders"].replicas[0] == (new, now[0])
 
 
-def test_a_move_is_called_off_and_only_one_that_is_under_way() -> None:
+def test_only_a_move_in_progress_can_be_cancelled() -> None:
     world = with_orders(4, 1, 2)
     now = broker_of(world, 1).catalog.topics["orders"].replicas[0]
     busy = {*now, catalog_leader(world)}
@@ -196,7 +196,7 @@ def test_a_move_is_called_off_and_only_one_that_is_under_way() -> None:
     assert broker_of(world, now[0]).catalog.topics["orders"].replicas[0] == now
 
 
-def test_what_cannot_be_moved_is_refused_partition_by_partition() -> None:
+def test_impossible_moves_are_refused_partition_by_partition() -> None:
     world = with_orders(3, 1, 2)
     assert moved(world, 1, ()) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert moved(world, 1, (1, 1)) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -224,7 +224,7 @@ def elected(world: BrokerWorld, node: NodeId, kind: int = 0, timeout_ms: int = 0
     return ErrorCode(answer.replica_election_results[0].partition_result[0].error_code)
 
 
-def test_an_election_of_the_preferred_leader_says_when_none_is_needed_or_possible() -> None:
+def test_a_preferred_election_says_when_it_is_not_needed_or_not_possible() -> None:
     world = with_orders(3, 1)
     first = broker_of(world, 1).catalog.topics["orders"].replicas[0][0]
     others = [node for node in world.nodes if node != first]
@@ -253,7 +253,7 @@ def test_an_unclean_election_is_refused() -> None:
     assert elected(world, 3) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
 
 
-def test_a_broker_is_drained_by_a_setting_that_any_broker_tells() -> None:
+def test_a_broker_is_drained_by_a_setting_that_any_broker_describes() -> None:
     world = with_orders(4, 3)
     assert drain(world, 1, "3", "true") is ErrorCode.NONE
     wait(world, lambda: is_of_one_mind(world))
@@ -270,7 +270,7 @@ def test_a_broker_is_drained_by_a_setting_that_any_broker_tells() -> None:
     assert drain(world, 2, "3", "false") is ErrorCode.NONE
 
 
-def test_a_broker_that_holds_something_is_not_unregistered() -> None:
+def test_a_broker_that_hosts_something_is_not_unregistered() -> None:
     world = with_orders(3, 3)
     request = UnregisterBrokerRequest(broker_id=3)
     answer = answered(world, unregister_broker.handle(request, 0, session_of(world, 1)))
@@ -281,7 +281,7 @@ def test_a_broker_that_holds_something_is_not_unregistered() -> None:
     assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
-def test_brokers_that_are_away_are_described_to_who_asks_for_them() -> None:
+def test_absent_brokers_are_described_on_request() -> None:
     world = with_orders()
     world.nodes[3].kill()
     wait(world, lambda: not broker_of(world, 1).replicas.is_reachable(3))

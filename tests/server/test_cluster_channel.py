@@ -1,4 +1,4 @@
-"""The way to the whole cluster: to each leader what is its own, and what if one does not answer."""
+"""The channel to the whole cluster: requests are split by leader, and some never answer."""
 
 import asyncio
 import struct
@@ -62,11 +62,11 @@ FETCH_KEY = api_of(FetchRequest).key
 FETCH_VERSION = api_of(FetchRequest).last
 
 Answering = Callable[[Any], Any]
-"""What another broker answers to a request; None if it leaves it unanswered."""
+"""What another broker answers to a request; None for no answer."""
 
 
 class Other:
-    """Another broker of the cluster: what it was asked, and what it answers."""
+    """Another broker of the cluster: its requests, and its answers."""
 
     def __init__(self, node: NodeId, answering: Answering) -> None:
         self.asked: list[Any] = []
@@ -101,13 +101,13 @@ class Channelled:
         return found
 
     async def fetch(self, *nodes: NodeId, max_wait_ms: int = LONG_MS) -> tuple[PartitionData, ...]:
-        """Fetch from the partitions that these lead."""
+        """Fetch from the partitions that these brokers lead."""
         request = self.a_fetch(*nodes, max_wait_ms=max_wait_ms)
         answer = await self.channel.call(request, FetchResponse)
         return answer.responses[0].partitions
 
     async def publish(self, *nodes: NodeId) -> dict[NodeId, str | None]:
-        """Publish a message to the partition of each; return what became of them."""
+        """Publish a message to the partition of each broker; return the outcomes."""
         partitions = [self.led_by(node) for node in nodes]
         desk = TextDesk(self.channel, SystemClock())
         keys = {partition_of(b"%d" % n, 3): b"%d" % n for n in range(20)}
@@ -159,7 +159,7 @@ def empty(request: FetchRequest) -> FetchResponse:
     )
 
 
-def test_another_broker_is_asked_to_wait_for_less_than_a_call_may_take() -> None:
+def test_another_broker_gets_a_shorter_wait_than_the_timeout_of_a_call() -> None:
     async def go() -> None:
         other = Other(2, empty)
         async with channelled(other) as found:
@@ -171,7 +171,7 @@ def test_another_broker_is_asked_to_wait_for_less_than_a_call_may_take() -> None
     asyncio.run(go())
 
 
-def test_several_brokers_are_asked_to_wait_a_moment_only() -> None:
+def test_several_brokers_get_only_a_short_wait() -> None:
     async def go() -> None:
         two, three = Other(2, empty), Other(3, empty)
         async with channelled(two, three) as found:
@@ -182,7 +182,7 @@ def test_several_brokers_are_asked_to_wait_a_moment_only() -> None:
     asyncio.run(go())
 
 
-def test_a_leader_that_cannot_be_reached_does_not_keep_records_of_others_back() -> None:
+def test_an_unreachable_leader_does_not_delay_records_of_others() -> None:
     async def go() -> None:
         async with channelled(Other(2, empty)) as found:
             answers = await found.fetch(2, 3, max_wait_ms=0)
@@ -195,7 +195,7 @@ def test_a_leader_that_cannot_be_reached_does_not_keep_records_of_others_back() 
     asyncio.run(go())
 
 
-def test_requests_that_wait_leave_room_on_the_link_for_other_calls() -> None:
+def test_waiting_requests_leave_room_on_the_link_for_other_calls() -> None:
     async def go() -> None:
         other = Other(2, lambda _: None)
         async with channelled(other) as found:
@@ -221,7 +221,7 @@ def an_edge(broker: Broker, *, is_open: bool = True) -> Edge:
     return edge
 
 
-def test_who_asks_a_broker_that_has_not_caught_up_is_answered_when_it_has() -> None:
+def test_a_request_to_a_broker_that_lags_is_answered_when_it_has_caught_up() -> None:
     async def go() -> None:
         answers: list[Reply | Failure] = []
         memory = MemoryBroker()
@@ -241,7 +241,7 @@ def test_who_asks_a_broker_that_has_not_caught_up_is_answered_when_it_has() -> N
     asyncio.run(go())
 
 
-def test_requests_that_were_given_up_count_where_they_are_still_handled() -> None:
+def test_abandoned_requests_count_until_their_handlers_end() -> None:
     async def go() -> None:
         answers: list[Reply | Failure] = []
         async with channelled() as found:
@@ -262,7 +262,7 @@ def test_requests_that_were_given_up_count_where_they_are_still_handled() -> Non
 
 
 def produced(request: ProduceRequest) -> ProduceResponse:
-    """Answer that all is committed."""
+    """Answer that everything is committed."""
     return ProduceResponse(
         responses=tuple(
             TopicProduceResponse(
@@ -277,7 +277,7 @@ def produced(request: ProduceRequest) -> ProduceResponse:
     )
 
 
-def test_a_leader_that_was_not_asked_leaves_the_fate_of_its_messages_known() -> None:
+def test_messages_for_a_leader_that_was_not_reached_have_a_known_outcome() -> None:
     async def go() -> None:
         async with channelled(Other(2, produced)) as found:
             fates = await found.publish(2, 3)
@@ -286,7 +286,7 @@ def test_a_leader_that_was_not_asked_leaves_the_fate_of_its_messages_known() -> 
     asyncio.run(go())
 
 
-def test_a_leader_that_is_lost_leaves_the_fate_of_its_own_messages_unknown() -> None:
+def test_messages_for_a_leader_that_was_lost_have_an_unknown_outcome() -> None:
     async def go() -> None:
         two = Other(2, produced)
         three = Other(3, lambda _: None)
@@ -302,7 +302,7 @@ def test_a_leader_that_is_lost_leaves_the_fate_of_its_own_messages_unknown() -> 
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\3\0", b"\x7f\xff\0\0", b"\0\3\0\x0c", b"\0\3\x7f\xff"])
-def test_what_cannot_be_read_is_refused_and_breaks_nothing(data: bytes) -> None:
+def test_a_malformed_call_is_refused_and_breaks_nothing(data: bytes) -> None:
     answers: list[Failure | Reply] = []
     question = Question(2, Ask.REQUEST, memoryview(data), 7, answers.append)
     broker = MemoryBroker().broker

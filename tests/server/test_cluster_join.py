@@ -1,4 +1,4 @@
-"""How a broker joins a cluster by one address: what it asks again, and what it is told."""
+"""How a broker joins a cluster through one address: when it retries, and what it is answered."""
 
 import asyncio
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def joined(on_question: Callable[[Question], None]) -> Admission:
-    """Join at a broker that treats questions in this way."""
+    """Join at a broker that handles calls in this way."""
     one = End(an_identity(1), on_question=on_question)
     async with listening(one):
         return await join(("127.0.0.1", one.port), APPLICATION, SECRET, HASTY)
@@ -45,7 +45,7 @@ async def joined(on_question: Callable[[Question], None]) -> Admission:
 @pytest.mark.complains(
     "join_waits address=127.0.0.1:*: no broker accepts this one yet: no answer came within 30 ms",
 )
-def test_whoever_gets_no_answer_asks_again_with_the_same_folder() -> None:
+def test_an_unanswered_join_is_retried_with_the_same_folder() -> None:
     asked: list[bytes] = []
 
     def answer_the_second(question: Question) -> None:
@@ -70,7 +70,7 @@ def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.complains(
     "join_waits address=127.0.0.1:*: no broker accepts this one yet: cannot connect: *",
 )
-def test_it_is_said_at_once_whom_a_broker_waits_for(
+def test_a_waiting_broker_reports_at_once_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(cluster_join, "TRIES_MAX", 5)
@@ -85,7 +85,7 @@ def test_it_is_said_at_once_whom_a_broker_waits_for(
     assert f"address=127.0.0.1:{address[1]}" in said[0]
 
 
-def test_something_else_than_a_broker_is_not_asked_again() -> None:
+def test_a_port_of_another_program_is_not_retried() -> None:
     asked: list[Question] = []
 
     def talk(question: Question) -> None:
@@ -99,7 +99,7 @@ def test_something_else_than_a_broker_is_not_asked_again() -> None:
 
 @pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a frame of * bytes, the limit is *")
 @pytest.mark.parametrize("greeting", [b"HTTP/1.1 400 Bad Request\r\n", b"SSH-2.0-OpenSSH\r\n"])
-def test_what_speaks_something_else_is_named_with_its_address(greeting: bytes) -> None:
+def test_another_protocol_is_reported_with_its_address(greeting: bytes) -> None:
     async def go() -> None:
         async with strange(greeting) as stranger:
             address = stranger.address
@@ -110,7 +110,7 @@ def test_what_speaks_something_else_is_named_with_its_address(greeting: bytes) -
 
 
 @pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a frame of * bytes, the limit is *")
-def test_a_used_folder_is_not_started_beside_something_else_than_a_broker() -> None:
+def test_a_used_folder_is_not_started_when_the_join_address_is_another_program() -> None:
     folder = FolderIdentity(cluster="kitchen", node=7, directory=b"7" * 16, is_founder=False)
 
     async def go() -> None:
@@ -123,7 +123,7 @@ def test_a_used_folder_is_not_started_beside_something_else_than_a_broker() -> N
 
 
 @pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a cluster without a secret *")
-def test_whoever_joins_another_machine_without_a_secret_is_told_to_give_it(
+def test_joining_another_machine_without_a_secret_is_refused_with_advice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kafkaesque.net.link.is_this_machine", lambda _: False)
@@ -138,7 +138,7 @@ def test_whoever_joins_another_machine_without_a_secret_is_told_to_give_it(
 
 
 @pytest.mark.complains("join_waits address=*: no broker accepts this one yet: cannot connect: *")
-def test_a_cluster_that_cannot_be_reached_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_cluster_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_join, "TRIES_MAX", 2)
     held = HeldPort()
     address = "127.0.0.1", held.port
@@ -151,7 +151,7 @@ def test_a_cluster_that_cannot_be_reached_is_named_once(monkeypatch: pytest.Monk
 
 
 async def met(cluster: str, *, is_there: bool = True) -> int:
-    """Start with a used folder of this cluster, told to join a broker of the kitchen's.
+    """Start with a used folder of this cluster, and join a broker of the cluster `kitchen`.
 
     Returns how many links that broker has refused.
     """
@@ -167,21 +167,21 @@ async def met(cluster: str, *, is_there: bool = True) -> int:
     "link_refused peer=127.0.0.1:* reason='one broker belongs to cluster pantry, the *",
     "link_refused peer=127.0.0.1:* reason='the other side refuses the link: one broker *",
 )
-def test_a_used_folder_of_another_cluster_is_not_taken() -> None:
+def test_a_used_folder_of_another_cluster_is_refused() -> None:
     with pytest.raises(CannotJoin, match=r"refuses .* cluster pantry.* with an empty folder"):
         asyncio.run(met("pantry"))
 
 
-def test_a_used_folder_of_the_same_cluster_is_taken() -> None:
+def test_a_used_folder_of_the_same_cluster_is_accepted() -> None:
     assert asyncio.run(met(an_identity(1).cluster)) == 0
 
 
-def test_a_used_folder_starts_when_nobody_is_there_to_be_joined() -> None:
+def test_a_used_folder_starts_even_if_the_join_address_is_unreachable() -> None:
     assert asyncio.run(met("pantry", is_there=False)) == 0
 
 
-def test_a_broker_that_does_not_find_itself_in_its_catalog_yet_lets_others_in() -> None:
-    """Whoever joined a moment ago may be asked by the next one before its copy has caught up."""
+def test_a_broker_missing_from_its_own_catalog_copy_admits_others() -> None:
+    """A broker that has just joined may get the next join before its copy has caught up."""
     folder = FolderIdentity(cluster="kitchen", node=2, directory=b"2" * 16, is_founder=False)
     me = Member(node=2, host="there", port=5, rack="", incarnation=1)
     memory = MemoryBroker()
@@ -212,8 +212,8 @@ def test_a_broker_that_does_not_find_itself_in_its_catalog_yet_lets_others_in() 
     assert admission.peers[0] == KnownPeer(node=2, host="there", port=5, directory=b"2" * 16)
 
 
-def test_where_a_broker_says_it_is_counts_more_than_where_the_catalog_last_saw_it() -> None:
-    """Several brokers may come back elsewhere at once, and the catalog hears of one at a time."""
+def test_the_address_that_a_broker_reports_overrides_the_one_in_the_catalog() -> None:
+    """Several brokers may return elsewhere at once, and the catalog learns of one at a time."""
     folder = FolderIdentity(cluster="kitchen", node=1, directory=b"1" * 16, is_founder=True)
     me = Member(node=1, host="here", port=5, rack="", incarnation=1)
     memory = MemoryBroker()

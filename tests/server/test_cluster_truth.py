@@ -1,4 +1,4 @@
-"""What a cluster's brokers tell clients when some of them are gone, and where they send them."""
+"""What a cluster's brokers answer when some of them are gone, and where they redirect clients."""
 
 import asyncio
 
@@ -45,7 +45,7 @@ from tests.sim.test_cluster_acks import cut_off
 
 
 def a_cluster() -> BrokerWorld:
-    """Three brokers in three racks, and one record on a partition that all of them hold."""
+    """Three brokers in three racks, and one record on a partition that all of them host."""
     world = ready_world(racks=3)
     assert create(world, 1, "orders", partitions=1) is None
     wait(world, lambda: is_of_one_mind(world))
@@ -99,7 +99,7 @@ def rack_of(node: NodeId) -> str:
 
 
 @pytest.mark.requirement("REP-6")
-def test_a_dead_broker_is_offline_and_not_in_sync_but_clients_still_know_of_it() -> None:
+def test_a_dead_broker_is_offline_and_out_of_sync_but_still_listed() -> None:
     world = a_cluster()
     dead = next(node for node in world.nodes if node != leader(world))
     world.nodes[dead].kill()
@@ -122,7 +122,7 @@ def test_a_dead_broker_is_offline_and_not_in_sync_but_clients_still_know_of_it()
     assert described.offline_replicas == partition.offline_replicas
 
 
-def test_nobody_is_named_as_the_leader_who_is_gone() -> None:
+def test_a_dead_broker_is_not_named_as_the_leader() -> None:
     world = a_cluster()
     dead = leader(world)
     world.nodes[dead].kill()
@@ -133,7 +133,7 @@ def test_nobody_is_named_as_the_leader_who_is_gone() -> None:
     assert partition.offline_replicas == (dead,)
 
 
-def test_whoever_is_cut_off_still_names_the_whole_cluster() -> None:
+def test_an_isolated_broker_still_lists_the_whole_cluster() -> None:
     world = a_cluster()
     alone = leader(world)
     cut_off(world, alone)
@@ -143,7 +143,7 @@ def test_whoever_is_cut_off_still_names_the_whole_cluster() -> None:
     assert answer.topics[0].partitions[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def test_a_refused_producer_is_told_who_leads_and_where() -> None:
+def test_a_refused_producer_gets_the_new_leader_and_its_address() -> None:
     world = a_cluster()
     leads = leader(world)
     asked = others(world, leads)[0]
@@ -164,9 +164,7 @@ def test_a_refused_producer_is_told_who_leads_and_where() -> None:
     ]
 
 
-def test_b30_a_send_that_is_committed_after_its_leader_lost_office_is_not_called_unwritten() -> (
-    None
-):
+def test_b30_a_send_committed_after_its_leader_was_deposed_is_not_called_unwritten() -> None:
     world = a_cluster()
     leads = leader(world)
     left = others(world, leads)
@@ -180,7 +178,9 @@ def test_b30_a_send_that_is_committed_after_its_leader_lost_office_is_not_called
             asked = group.create_task(work)
             await asyncio.sleep(0)
             for node in left:
-                world.network.cut(node, leads)  # they get the batch, and it never hears of that
+                world.network.cut(
+                    node, leads
+                )  # they get the batch, and the leader never learns of that
             wait(world, lambda: all(copy(world, node) == 2 for node in left))
         return asked.result()
 
@@ -222,7 +222,7 @@ def test_a_consumer_in_the_leaders_rack_or_in_one_without_a_replica_stays() -> N
         assert answer.records
 
 
-def test_a_follower_in_another_rack_serves_nobody() -> None:
+def test_a_follower_in_another_rack_serves_no_consumer() -> None:
     world = a_cluster()
     leads = leader(world)
     near, far = others(world, leads)
@@ -230,7 +230,7 @@ def test_a_follower_in_another_rack_serves_nobody() -> None:
     assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_nobody_is_sent_to_a_replica_that_is_not_in_sync() -> None:
+def test_no_consumer_is_sent_to_a_replica_that_is_out_of_sync() -> None:
     world = a_cluster()
     leads = leader(world)
     near = others(world, leads)[0]
@@ -240,7 +240,7 @@ def test_nobody_is_sent_to_a_replica_that_is_not_in_sync() -> None:
     assert answer.records
 
 
-def test_a_follower_refuses_terms_that_are_over_or_unknown() -> None:
+def test_a_follower_refuses_old_and_unknown_terms() -> None:
     world = a_cluster()
     near = others(world, leader(world))[0]
     term = orders(world, near).leader_epoch
@@ -262,26 +262,26 @@ def test_a_follower_refuses_terms_that_are_over_or_unknown() -> None:
     assert code(term + 1) == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-# ── while nobody leads the catalog ───────────────────────────────────────────────────────────
+# ── without a leader of the catalog ──────────────────────────────────────────────────────────
 
 
-def a_lonely_broker() -> Session:
-    """One that is cut off from the others, and knows it."""
+def an_isolated_broker() -> Session:
+    """A broker that is cut off from the others, and knows it."""
     world = a_cluster()
     cut_off(world, 1)
     wait(world, lambda: broker_of(world, 1).leader_of(CATALOG_GROUP).node is None)
     return session_of(world, 1)
 
 
-def test_a_topic_that_cannot_be_made_just_now_may_be_there_soon() -> None:
+def test_a_topic_that_cannot_be_created_now_gets_a_retriable_error() -> None:
     request = MetadataRequest(
         topics=(MetadataRequestTopic(name="new"),), allow_auto_topic_creation=True
     )
-    answer = asyncio.run(metadata.handle(request, 12, a_lonely_broker()))
+    answer = asyncio.run(metadata.handle(request, 12, an_isolated_broker()))
     assert answer.topics[0].error_code is ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def test_who_asks_for_a_producer_id_is_told_to_ask_again() -> None:
+def test_a_request_for_a_producer_id_gets_a_retriable_error() -> None:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
-    answer = asyncio.run(init_producer_id.handle(request, 4, a_lonely_broker()))
+    answer = asyncio.run(init_producer_id.handle(request, 4, an_isolated_broker()))
     assert answer.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

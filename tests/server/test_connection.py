@@ -1,4 +1,4 @@
-"""A running node, spoken to in bytes: what is wrong closes that connection and no other."""
+"""A running node, used through raw bytes: an error closes that connection and no other."""
 
 import asyncio
 import struct
@@ -47,7 +47,7 @@ SECONDS_MAX = 120
 
 
 class Client:
-    """Speaks frames over one connection."""
+    """Sends and receives frames over one connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -77,7 +77,7 @@ class Client:
         self.writer.write(struct.pack(">i", len(body)) + body)
 
     async def is_closed(self) -> bool:
-        """Return whether the broker hangs up."""
+        """Return whether the broker closes the connection."""
         async with asyncio.timeout(SECONDS_MAX):
             return await self.reader.read(1) == b""
 
@@ -144,7 +144,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_zero(tmp_path
     "connection_closed reason=request peer=*: Produce is not served in version 1",
     "connection_closed reason=request peer=*: topics is longer than the frame",
 )
-def test_what_is_no_request_closes_the_connection_and_no_other(tmp_path: Path, data: bytes) -> None:
+def test_a_malformed_request_closes_only_its_connection(tmp_path: Path, data: bytes) -> None:
     async def go() -> None:
         async with running(tmp_path / "data") as connect:
             good, bad = await connect(), await connect()
@@ -158,7 +158,9 @@ def test_what_is_no_request_closes_the_connection_and_no_other(tmp_path: Path, d
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "x" * 250])
-def test_a_topic_with_a_bad_name_is_refused_by_its_code(tmp_path: Path, name: str) -> None:
+def test_a_topic_with_an_invalid_name_is_refused_with_an_error_code(
+    tmp_path: Path, name: str
+) -> None:
     async def go() -> None:
         async with running(tmp_path / "data") as connect:
             client = await connect()
@@ -179,7 +181,7 @@ def test_a_topic_with_a_bad_name_is_refused_by_its_code(tmp_path: Path, name: st
     ],
     ids=["null", "empty", "short", "magic 1"],
 )
-def test_a_batch_that_lies_is_refused_and_nothing_is_written(
+def test_a_batch_with_false_fields_is_refused_and_not_written(
     tmp_path: Path, records: bytes | None, code: ErrorCode
 ) -> None:
     async def go() -> None:
@@ -197,7 +199,7 @@ def test_a_batch_that_lies_is_refused_and_nothing_is_written(
     asyncio.run(go())
 
 
-def test_the_cluster_keeps_its_id_and_its_topics_over_a_restart(tmp_path: Path) -> None:
+def test_the_cluster_keeps_its_id_and_its_topics_across_a_restart(tmp_path: Path) -> None:
     async def look() -> MetadataResponse:
         async with running(tmp_path / "data") as connect:
             client = await connect()
@@ -211,7 +213,7 @@ def test_the_cluster_keeps_its_id_and_its_topics_over_a_restart(tmp_path: Path) 
     assert len(second.topics[0].partitions) == 4
 
 
-def test_a_folder_that_another_broker_uses_is_refused(tmp_path: Path) -> None:
+def test_a_folder_in_use_by_another_broker_is_refused(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path / "data"):
             with pytest.raises(FolderInUse):
@@ -220,7 +222,7 @@ def test_a_folder_that_another_broker_uses_is_refused(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_a_port_that_is_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
     async def go() -> None:
         first = Node(NodeSettings(port=0, data=tmp_path / "first"))
         await first.start()
@@ -243,7 +245,7 @@ def test_a_catalog_of_a_later_version_keeps_the_broker_from_starting(tmp_path: P
         await committed.wait()
         await node.stop()
         for snapshot in (tmp_path / "data" / "cluster-metadata").glob("*.machine"):
-            snapshot.unlink()  # else the record would not be read again
+            snapshot.unlink()  # otherwise the record would not be read again
 
     async def start() -> None:
         with pytest.raises(NewerFormat):
@@ -288,7 +290,7 @@ def test_a_damaged_partition_is_offline_and_everything_else_serves(
     assert damaged.read_bytes() == kept
 
 
-def test_one_who_reads_no_answers_is_not_read_from_either(tmp_path: Path) -> None:
+def test_a_client_that_reads_no_answers_is_not_read_from_either(tmp_path: Path) -> None:
     names = tuple(MetadataRequestTopic(name=f"{'n' * 200}{number}") for number in range(100))
     request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
     requests_max = 3_000  # 60 MB each way: far more than any buffer between us holds
@@ -317,7 +319,7 @@ def produce_request(value: bytes, acks: int) -> ProduceRequest:
 
 
 async def offset_told(client: Client) -> int:
-    """Return the offset in the next answer to a request to produce."""
+    """Return the offset in the next answer to a Produce request."""
     async with asyncio.timeout(SECONDS_MAX):
         (size,) = struct.unpack(">i", await client.reader.readexactly(4))
         data = await client.reader.readexactly(size)
@@ -329,7 +331,7 @@ async def offset_told(client: Client) -> int:
 
 
 @pytest.mark.parametrize("acks", [[-1] * 50, [1] * 50, [-1, 1, -1, -1, 1] * 10])
-def test_requests_that_come_together_are_answered_each_and_in_order(
+def test_requests_that_arrive_together_are_each_answered_in_order(
     tmp_path: Path, acks: list[int]
 ) -> None:
     async def go() -> None:
@@ -346,7 +348,7 @@ def test_requests_that_come_together_are_answered_each_and_in_order(
 @pytest.mark.complains(
     "connection_closed reason=request peer=*: API 9999 is not served here",
 )
-def test_requests_before_one_that_is_none_are_answered_before_the_connection_ends(
+def test_requests_before_a_malformed_one_are_answered_before_the_connection_ends(
     tmp_path: Path,
 ) -> None:
     async def go() -> None:

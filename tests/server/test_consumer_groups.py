@@ -1,4 +1,4 @@
-"""Groups whose coordinator assigns, over a socket: what the handlers say."""
+"""Groups whose coordinator assigns, over a socket: the answers of the handlers."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ async def send(
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused(
+def test_an_invalid_heartbeat_is_refused(
     tmp_path: Path, request_: ConsumerGroupHeartbeatRequest, code: ErrorCode
 ) -> None:
     async def story(client: Client) -> None:
@@ -91,10 +91,10 @@ def test_what_makes_no_sense_is_refused(
     over_a_socket(tmp_path, story)
 
 
-def test_a_member_joins_stays_and_goes(tmp_path: Path) -> None:
+def test_a_member_joins_stays_and_leaves(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
         joined = await send(client, beat(member_id=""), version=0)
-        assert joined.member_id, "old members are given an id"
+        assert joined.member_id, "old members get an id"
         assert joined.assignment is not None
         (topic,) = joined.assignment.topic_partitions
         assert len(topic.partitions) == 4
@@ -144,7 +144,7 @@ def test_administrators_see_the_group_in_both_forms(tmp_path: Path) -> None:
     over_a_socket(tmp_path, story)
 
 
-def test_offsets_are_committed_and_told_in_the_members_epoch_only(tmp_path: Path) -> None:
+def test_offsets_are_committed_and_fetched_only_in_the_members_epoch(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
         await send(client, beat())
         for epoch, code in ((0, ErrorCode.STALE_MEMBER_EPOCH), (1, ErrorCode.NONE)):
@@ -162,7 +162,7 @@ def test_offsets_are_committed_and_told_in_the_members_epoch_only(tmp_path: Path
     over_a_socket(tmp_path, story)
 
 
-def test_members_of_the_other_kind_are_refused_if_they_cannot_be_understood(tmp_path: Path) -> None:
+def test_incompatible_members_of_the_other_protocol_are_refused(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
         await send(client, beat())
         joined = await ask(client, join(), 5, JoinGroupResponse)

@@ -1,4 +1,4 @@
-"""A handler runs at once until it waits, and goes on at the end of the event that woke it."""
+"""A handler runs at once until it waits, and resumes at the end of the event that woke it."""
 
 import asyncio
 from typing import TypeVar
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 def same(value: T) -> T:
-    """Make of what a handler returns nothing else."""
+    """Return a handler's result unchanged."""
     return value
 
 
-def test_what_never_waits_ends_at_once() -> None:
+def test_a_handler_that_never_waits_ends_at_once() -> None:
     async def handler() -> int:
         return 7
 
@@ -28,7 +28,7 @@ def test_what_never_waits_ends_at_once() -> None:
     asyncio.run(go())
 
 
-def test_what_a_handler_returns_is_finished_whether_it_waited_or_not() -> None:
+def test_a_handlers_result_is_finished_whether_it_waited_or_not() -> None:
     async def at_once() -> int:
         return 7
 
@@ -48,7 +48,7 @@ def test_what_a_handler_returns_is_finished_whether_it_waited_or_not() -> None:
     asyncio.run(go())
 
 
-def test_a_failure_to_finish_is_the_steps_own() -> None:
+def test_a_failure_to_finish_belongs_to_the_step() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
         turn, moment = Turn(), Moment[int]()
@@ -75,7 +75,7 @@ def test_a_failure_to_finish_is_the_steps_own() -> None:
 
 
 def outside_of_tasks(test: "asyncio.Future[None]", turn: Turn, moment: Moment[int]) -> Steps[int]:
-    """Begin a handler that waits for a moment, as a connection does: in no task."""
+    """Start a handler that waits for a moment, outside of any task, like a connection."""
 
     async def handler() -> int:
         return 1 + await moment
@@ -86,7 +86,7 @@ def outside_of_tasks(test: "asyncio.Future[None]", turn: Turn, moment: Moment[in
     return steps
 
 
-def test_what_waits_for_a_moment_goes_on_at_the_end_of_the_event_that_brings_it() -> None:
+def test_a_handler_that_waits_for_a_moment_resumes_at_the_end_of_its_event() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
         turn, moment = Turn(), Moment[int]()
@@ -107,7 +107,7 @@ def test_what_waits_for_a_moment_goes_on_at_the_end_of_the_event_that_brings_it(
     asyncio.run(go())
 
 
-def test_what_a_moment_wakes_outside_of_an_event_goes_on_soon() -> None:
+def test_a_handler_woken_outside_of_an_event_resumes_soon() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
         turn, moment = Turn(), Moment[int]()
@@ -119,7 +119,7 @@ def test_what_a_moment_wakes_outside_of_an_event_goes_on_soon() -> None:
     asyncio.run(go())
 
 
-def test_only_the_first_time_that_a_moment_comes_counts() -> None:
+def test_only_the_first_arrival_of_a_moment_counts() -> None:
     async def go() -> None:
         moment = Moment[int]()
         moment.come(1)
@@ -139,7 +139,7 @@ def test_a_task_can_wait_for_a_moment_too() -> None:
     asyncio.run(go())
 
 
-def test_what_waits_for_anything_else_goes_on_as_a_task() -> None:
+def test_a_handler_that_waits_for_anything_else_continues_as_a_task() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
         first, second = loop.create_future(), Moment[int]()
@@ -166,7 +166,7 @@ def test_what_waits_for_anything_else_goes_on_as_a_task() -> None:
     asyncio.run(go())
 
 
-def test_what_goes_wrong_at_once_is_raised_and_later_is_kept() -> None:
+def test_an_immediate_error_is_raised_and_a_later_one_is_kept() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
         never = loop.create_future()
@@ -191,7 +191,7 @@ def test_what_goes_wrong_at_once_is_raised_and_later_is_kept() -> None:
     asyncio.run(go())
 
 
-def test_what_goes_wrong_behind_a_moment_is_kept() -> None:
+def test_an_error_after_a_moment_is_kept() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
         moment = Moment[None]()
@@ -244,7 +244,7 @@ def test_a_cancellation_reaches_the_handler(kind: str) -> None:
     asyncio.run(go())
 
 
-def test_one_that_was_cancelled_after_its_moment_came_does_not_go_on() -> None:
+def test_a_handler_cancelled_after_its_moment_came_does_not_resume() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
         turn, moment = Turn(), Moment[int]()

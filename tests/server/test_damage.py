@@ -1,4 +1,4 @@
-"""What a broker tells of a partition whose log is damaged: to consumers, tools and Prometheus."""
+"""What a broker reports about a damaged partition: to consumers, tools and Prometheus."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def damaged_replicas(broker: MemoryBroker) -> list[float]:
 
 
 @pytest.mark.complains("damage_found partition=*: the batch has a wrong checksum")
-def test_damage_is_told_by_a_metric_and_as_a_folder_that_failed() -> None:
+def test_damage_is_reported_as_a_metric_and_as_a_failed_folder() -> None:
     broker = MemoryBroker()
     broker.create("orders", 2)
     for value in (b"a", b"b", b"c"):

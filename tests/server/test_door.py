@@ -36,7 +36,7 @@ from tests.server.running import LOOPS, an_api_versions, run_on, running
         (b"\n", Kind.TEXT),
     ],
 )
-def test_the_first_bytes_tell_the_protocol(first: bytes, kind: Kind | None) -> None:
+def test_the_first_bytes_identify_the_protocol(first: bytes, kind: Kind | None) -> None:
     assert kind_of(first) is kind
 
 
@@ -58,7 +58,7 @@ def test_three_protocols_share_the_port(tmp_path: Path, loop: str) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_clients_who_come_before_the_broker_is_ready_wait_and_are_served(
+def test_clients_that_connect_before_the_broker_is_ready_wait_and_are_served(
     tmp_path: Path, loop: str
 ) -> None:
     async def go() -> None:
@@ -69,7 +69,7 @@ def test_clients_who_come_before_the_broker_is_ready_wait_and_are_served(
             kafka.send(an_api_versions(1))
             text.send(b"hello\r\n")
             http.send(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            await http.rest()  # whoever only looks after the broker is answered at any time
+            await http.rest()  # health checks are answered at any time
             await broker.until(lambda: edge.waiting == 2)
             edge.open()
             assert await kafka.correlation() == 1
@@ -84,7 +84,7 @@ def test_clients_who_come_before_the_broker_is_ready_wait_and_are_served(
 @pytest.mark.complains(
     "connection_closed reason=catching_up peer=127.0.0.1: a new connection",
 )
-def test_clients_who_are_closed_while_they_wait_are_forgotten(tmp_path: Path, loop: str) -> None:
+def test_clients_that_disconnect_while_they_wait_are_forgotten(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             edge = broker.node.edge
@@ -103,7 +103,7 @@ def test_clients_who_are_closed_while_they_wait_are_forgotten(tmp_path: Path, lo
 
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("split", [1, 2, 3])
-def test_a_first_word_in_pieces_is_still_known(tmp_path: Path, loop: str, split: int) -> None:
+def test_a_first_word_in_pieces_is_still_recognized(tmp_path: Path, loop: str, split: int) -> None:
     data = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
     async def go() -> None:
@@ -134,7 +134,7 @@ def test_a_first_request_longer_than_the_slab_is_received_whole(tmp_path: Path, 
 @pytest.mark.complains(
     "connection_closed reason=protocol peer=*: no protocol begins with byte 22",
 )
-def test_what_is_no_protocol_is_closed_with_one_line(
+def test_an_unknown_protocol_is_closed_with_one_log_line(
     tmp_path: Path, loop: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def go() -> None:
@@ -165,7 +165,7 @@ def test_both_loopback_addresses_reach_the_same_port(tmp_path: Path, loop: str) 
 @pytest.mark.complains(
     "link_refused peer=127.0.0.1:* reason='a handshake cannot be read: Expected `array`, *",
 )
-def test_whoever_speaks_garbage_on_a_link_is_cut_off_with_one_line(
+def test_garbage_on_a_link_is_cut_off_with_one_log_line(
     tmp_path: Path, loop: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def go() -> None:
@@ -181,7 +181,7 @@ def test_whoever_speaks_garbage_on_a_link_is_cut_off_with_one_line(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_other_brokers_come_in_by_the_same_port(tmp_path: Path, loop: str) -> None:
+def test_other_brokers_connect_to_the_same_port(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             one, two = some_ends(2)

@@ -1,4 +1,4 @@
-"""Who is let in: by number, by address and by rate."""
+"""Which connections are admitted: by number, by address and by rate."""
 
 import logging
 from typing import Any
@@ -32,7 +32,7 @@ def a_doorkeeper(clock: ManualClock, **limits: Any) -> tuple[Doorkeeper, Counter
 @pytest.mark.complains(
     "connection_closed reason=connections_per_address peer=192.0.2.1: too many",
 )
-def test_one_address_cannot_take_all_connections() -> None:
+def test_one_address_cannot_use_up_all_connections() -> None:
     keeper, counters = a_doorkeeper(ManualClock(), connections_per_address_max=2)
     guests = [AGuest() for _ in range(3)]
     assert [keeper.enter(guest, "192.0.2.1") for guest in guests] == [True, True, False]
@@ -46,7 +46,7 @@ def test_one_address_cannot_take_all_connections() -> None:
     "connection_closed reason=rate peer=192.0.2.3: too many",
     "connection_closed reason=rate_per_address peer=192.0.2.1: too many",
 )
-def test_a_rate_holds_for_each_address_and_for_all_together() -> None:
+def test_rates_are_limited_for_each_address_and_for_all_together() -> None:
     clock = ManualClock()
     keeper, counters = a_doorkeeper(clock, connection_rate_per_address_max=2, connection_rate_max=3)
     entered = [keeper.enter(AGuest(), f"192.0.2.{last}") for last in (1, 1, 1, 2, 3)]
@@ -59,7 +59,7 @@ def test_a_rate_holds_for_each_address_and_for_all_together() -> None:
 @pytest.mark.complains(
     "connection_closed reason=connections peer=::1: too many",
 )
-def test_this_machines_own_programs_count_only_towards_the_sum() -> None:
+def test_this_machines_own_programs_count_only_towards_the_total() -> None:
     keeper, _ = a_doorkeeper(
         ManualClock(),
         connections_max=4,
@@ -76,7 +76,7 @@ def test_this_machines_own_programs_count_only_towards_the_sum() -> None:
 @pytest.mark.complains(
     "connection_closed reason=request peer=192.0.2.1: x??connection_closed ?[31m",
 )
-def test_what_a_client_sent_cannot_pass_for_a_line_of_the_log(
+def test_client_text_cannot_pass_for_a_log_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     keeper, _ = a_doorkeeper(ManualClock())
@@ -89,11 +89,13 @@ def test_what_a_client_sent_cannot_pass_for_a_line_of_the_log(
     ("address", "is_own"),
     [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("192.0.2.1", False), ("", True)],
 )
-def test_loopback_addresses_are_known(address: str, is_own: bool) -> None:
+def test_loopback_addresses_are_recognized(address: str, is_own: bool) -> None:
     assert is_loopback(address) is is_own
 
 
-def test_who_waits_for_a_lost_controller_leaves_in_peace(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_without_a_controller_disconnects_without_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Waiting(AGuest):
         is_finished = False
 

@@ -1,4 +1,4 @@
-"""Every error that a client can be told has a code of its own, or was decided to inherit one."""
+"""Every error that can reach a client has an error code, or inherits one on purpose."""
 
 import importlib
 import pkgutil
@@ -13,18 +13,18 @@ from kafkaesque.server.requests.errors import CODES, code_of
 from kafkaesque.wire.error_codes import ErrorCode
 
 OF_OTHER_ENVIRONMENTS = ("kafkaesque.__main__", "kafkaesque.spark")
-"""Modules that run a program, or need what is not installed where brokers run."""
+"""Modules that run a program, or need packages that are not installed where brokers run."""
 
 INHERITED: Mapping[str, tuple[ErrorCode, frozenset[str]]] = {
-    "what the disk or its files did: clients can only try again, the broker's log says the rest": (
+    "errors of the disk or its files: clients can only retry, the broker's log has the details": (
         ErrorCode.KAFKA_STORAGE_ERROR,
         frozenset({"CorruptLog", "DiskFailed", "DiskFull", "PartitionOffline", "StateLost"}),
     ),
-    "files that keep a broker from starting, or a program from reading them: no client is told": (
+    "files that keep a broker from starting, or a program from reading them: not sent to clients": (
         ErrorCode.KAFKA_STORAGE_ERROR,
         frozenset({"FolderInUse", "ForeignFile", "JournalLost", "NewerFormat", "OldCopy"}),
     ),
-    "what brokers that mend their logs tell each other: no client is told": (
+    "errors between brokers that repair their logs: they reach no client": (
         ErrorCode.KAFKA_STORAGE_ERROR,
         frozenset({"NotYet", "RepairFailed", "_Refusal"}),
     ),
@@ -41,30 +41,30 @@ INHERITED: Mapping[str, tuple[ErrorCode, frozenset[str]]] = {
             }
         ),
     ),
-    "what moves of replicas meet: they try again by themselves, and no client is told": (
+    "errors during moves of replicas: they are retried, and reach no client": (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         frozenset({"ChangeInProgress", "InvalidChange"}),
     ),
-    "damage on the way, which is what the code of all batches says": (
+    "damage in transit, which has the same code for all batches": (
         ErrorCode.CORRUPT_MESSAGE,
         frozenset({"CorruptBatch"}),
     ),
-    "a broker's number that is taken for good is one more assignment that cannot be": (
+    "a broker number that is never reused is an invalid assignment like others": (
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         frozenset({"BrokerRemoved"}),
     ),
-    "a change of settings is tried again until its time is over; Kafka has no code for a race": (
+    "a change of settings is retried until its timeout; Kafka has no code for a race": (
         ErrorCode.INVALID_CONFIG,
         frozenset({"SettingsChanged"}),
     ),
 }
-"""Errors that have the code of the class above, by the reason for it."""
+"""Errors that inherit the code of the class above, by the reason for it."""
 
 GROUPS = frozenset({"BrokerError", "FetchSessionError", "GroupError", "TransactionError"})
-"""Classes that only hold others together; what is below must not fall through to a common code."""
+"""Base classes only; the classes below must not fall through to a common code."""
 
 TOLD = frozenset({"BatchError", "BrokerError", "LogError", "RaftError"})
-"""What stands right below the root and can reach a client."""
+"""Direct subclasses of the root that can reach a client."""
 
 NOT_TOLD: Mapping[str, frozenset[str]] = {
     "the connection ends instead, or the answer has a code of its own": frozenset({"WireError"}),
@@ -84,19 +84,19 @@ NOT_TOLD: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""What stands right below the root and reaches no client of Kafka's protocol, by the reason."""
+"""Direct subclasses of the root that never reach a Kafka client, by the reason."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _everything_is_imported() -> None:
-    """Classes are known from when their modules are imported."""
+    """Import all modules: classes are known once their modules are imported."""
     for module in pkgutil.walk_packages(kafkaesque.__path__, "kafkaesque."):
         if not module.name.startswith(OF_OTHER_ENVIRONMENTS):
             importlib.import_module(module.name)
 
 
 def below(cls: type[errors.KafkaesqueError]) -> Iterator[type[errors.KafkaesqueError]]:
-    """Yield all of our classes that stand below one."""
+    """Yield all of our subclasses of a class."""
     for each in cls.__subclasses__():
         if each.__module__.startswith("kafkaesque."):
             yield each
@@ -104,7 +104,7 @@ def below(cls: type[errors.KafkaesqueError]) -> Iterator[type[errors.KafkaesqueE
 
 
 def told() -> list[type[errors.KafkaesqueError]]:
-    """Return all classes that a client can be told of."""
+    """Return all classes that can reach a client."""
     roots = [cls for cls in errors.KafkaesqueError.__subclasses__() if cls.__name__ in TOLD]
     return [*roots, *(cls for root in roots for cls in below(root))]
 
@@ -114,30 +114,30 @@ def inherited() -> dict[str, ErrorCode]:
     return {name: code for code, names in INHERITED.values() for name in names}
 
 
-def test_every_error_has_a_code_of_its_own_or_inherits_one_on_purpose() -> None:
+def test_every_error_has_its_own_code_or_inherits_one_on_purpose() -> None:
     decided = GROUPS | inherited().keys()
     undecided = {cls.__name__ for cls in told() if cls not in CODES} - decided
     assert not undecided, "give them a row in CODES, or list them in INHERITED with a reason"
 
 
-def test_what_inherits_a_code_has_the_one_that_was_decided_on() -> None:
+def test_an_inherited_code_is_the_one_that_was_decided_on() -> None:
     classes = {cls.__name__: cls for cls in told() if cls not in CODES}
     assert inherited().keys() <= classes.keys(), "these have rows of their own, or are gone"
     for name, code in inherited().items():
         assert code_of(classes[name].__new__(classes[name])) is code, name
 
 
-def test_an_error_is_listed_under_one_reason_only() -> None:
+def test_an_error_is_listed_under_only_one_reason() -> None:
     assert len(inherited()) == sum(len(names) for _, names in INHERITED.values())
     assert not inherited().keys() & GROUPS
 
 
-def test_no_two_errors_have_one_name() -> None:
+def test_no_two_errors_have_the_same_name() -> None:
     names = [cls.__name__ for cls in told()]
     assert len(names) == len(set(names))
 
 
-def test_whatever_stands_below_the_root_is_told_to_clients_or_not_on_purpose() -> None:
+def test_every_class_below_the_root_reaches_clients_or_not_on_purpose() -> None:
     found = {
         cls.__name__
         for cls in errors.KafkaesqueError.__subclasses__()
@@ -146,14 +146,14 @@ def test_whatever_stands_below_the_root_is_told_to_clients_or_not_on_purpose() -
     assert found == TOLD | frozenset().union(*NOT_TOLD.values())
 
 
-def test_a_new_error_does_not_get_the_code_of_its_parent_unnoticed() -> None:
+def test_a_new_error_does_not_inherit_a_code_unnoticed() -> None:
     class Unheard(errors.LogError):
         pass
 
     Unheard.__module__ = "kafkaesque.errors"
     try:
         with pytest.raises(AssertionError, match="row in CODES"):
-            test_every_error_has_a_code_of_its_own_or_inherits_one_on_purpose()
+            test_every_error_has_its_own_code_or_inherits_one_on_purpose()
     finally:
         Unheard.__module__ = __name__  # the class may live as long as the process
 
@@ -164,5 +164,5 @@ def test_the_nearest_class_decides() -> None:
     assert code_of(errors.NotLeader(None)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_what_is_not_in_the_table_is_not_blamed_on_the_client() -> None:
+def test_an_unlisted_error_is_not_blamed_on_the_client() -> None:
     assert code_of(errors.MalformedFrame("x")) is ErrorCode.UNKNOWN_SERVER_ERROR

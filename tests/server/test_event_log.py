@@ -1,4 +1,4 @@
-"""How events become lines and counts: readable, bounded, in text and in JSON."""
+"""How events become log lines and counts: readable, bounded, in text and in JSON."""
 
 import io
 import json
@@ -29,7 +29,7 @@ DAMAGED = DamageFound(partition="orders.1/0", reason="a bit flipped")
 
 @pytest.fixture
 def levels() -> Iterator[None]:
-    """Give all loggers their levels and handlers back."""
+    """Restore the levels and handlers of all loggers."""
     names = [LOGGER, f"{LOGGER}.raft", f"{LOGGER}.log"]
     before = {name: logging.getLogger(name).level for name in names}
     root, handlers = logging.root.level, logging.root.handlers[:]
@@ -68,14 +68,14 @@ def test_a_line_has_the_name_the_fields_and_one_sentence(event: Event, line: str
     assert shown(event) == line
 
 
-def test_what_is_wrong_says_what_it_means() -> None:
+def test_a_warning_says_what_it_means() -> None:
     line = shown(DAMAGED)
     assert line.startswith("damage_found partition=orders.1/0 reason=a bit flipped: the disk ")
     assert line.endswith("kafkaesque doctor`")
 
 
 @pytest.mark.event("events_left_out")
-def test_of_many_in_a_second_a_few_have_lines_and_all_are_counted(
+def test_of_many_events_per_second_a_few_have_lines_and_all_are_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -94,10 +94,10 @@ def test_of_many_in_a_second_a_few_have_lines_and_all_are_counted(
     assert log.counts == {"leader_elected": 10_000, "repair_begun": 1, "events_left_out": 1}
     caplog.clear()
     log.tell(ELECTED)
-    assert len(lines(caplog)) == 1, "another second has lines of its own"
+    assert len(lines(caplog)) == 1, "another second has its own lines"
 
 
-def test_what_was_left_out_in_the_last_second_is_told_at_the_end(
+def test_events_left_out_in_the_last_second_are_reported_at_the_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -109,7 +109,7 @@ def test_what_was_left_out_in_the_last_second_is_told_at_the_end(
 
 
 @pytest.mark.usefixtures("levels")
-def test_a_component_below_its_level_is_counted_and_not_written(
+def test_a_component_below_its_level_is_counted_and_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -122,7 +122,7 @@ def test_a_component_below_its_level_is_counted_and_not_written(
 
 
 def written(*events: Event) -> list[dict[str, Any]]:
-    """Return what a program reads that gathers a log in JSON."""
+    """Return the lines that a collector of JSON logs reads."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
@@ -157,7 +157,7 @@ def test_a_line_of_json_has_the_fields_as_values() -> None:
     assert damaged["text"].startswith("the disk returned data")
 
 
-def test_a_line_of_json_that_is_no_event_has_its_logger_and_the_traceback() -> None:
+def test_a_json_line_that_is_not_an_event_has_its_logger_and_the_traceback() -> None:
     info = (OSError, OSError("gone"), None)
     record = logging.LogRecord("kafkaesque.net", logging.ERROR, "", 1, "lost %d", (2,), info)
     said = json.loads(JsonLines().format(record))
@@ -167,7 +167,7 @@ def test_a_line_of_json_that_is_no_event_has_its_logger_and_the_traceback() -> N
 
 @pytest.mark.usefixtures("levels")
 @pytest.mark.parametrize("form", LogFormat)
-def test_settings_choose_the_form_and_the_level_of_each_component(form: LogFormat) -> None:
+def test_settings_choose_the_format_and_the_level_of_each_component(form: LogFormat) -> None:
     logging.root.handlers.clear()
     set_up(EventsConfig(format=form, level=Level.WARNING, levels="raft=info log=error"))
     assert logging.root.level == logging.WARNING
@@ -178,6 +178,6 @@ def test_settings_choose_the_form_and_the_level_of_each_component(form: LogForma
 
 
 @pytest.mark.parametrize("levels", ["raft", "raft=loud", "nowhere=info", "raft=info,log=info"])
-def test_levels_that_say_nothing_are_refused(levels: str) -> None:
+def test_invalid_levels_are_refused(levels: str) -> None:
     with pytest.raises(BadConfiguration, match=r"events\.levels has"):
         EventsConfig(levels=levels)

@@ -1,4 +1,4 @@
-"""What an event woke runs at its end, in order, and never more than so much at once."""
+"""Work that an event queues runs at its end, in order, and never too much at once."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from kafkaesque.server.requests.event_queue import ACTIONS_MAX, Turn
 
 
-def test_what_is_put_off_runs_in_order_when_the_event_ends() -> None:
+def test_deferred_work_runs_in_order_when_the_event_ends() -> None:
     turn, seen = Turn(), list[int]()
     turn.begin()
     turn.soon(lambda: seen.append(1))
@@ -17,7 +17,7 @@ def test_what_is_put_off_runs_in_order_when_the_event_ends() -> None:
     assert seen == [1, 2]
 
 
-def test_what_comes_of_it_runs_in_the_same_event() -> None:
+def test_work_deferred_by_deferred_work_runs_in_the_same_event() -> None:
     turn, seen = Turn(), list[int]()
     turn.begin()
     turn.soon(lambda: turn.soon(lambda: seen.append(1)))
@@ -36,7 +36,7 @@ def test_outside_of_an_event_it_runs_in_the_next_turn_of_the_loop() -> None:
     asyncio.run(go())
 
 
-def test_what_has_no_end_lets_others_have_their_turn() -> None:
+def test_endless_work_gives_way_to_others() -> None:
     async def go() -> None:
         turn, seen = Turn(), list[int]()
 
@@ -54,7 +54,7 @@ def test_what_has_no_end_lets_others_have_their_turn() -> None:
     asyncio.run(go())
 
 
-def test_one_that_fails_does_not_keep_the_others_from_their_turn() -> None:
+def test_a_failure_does_not_stop_the_others() -> None:
     async def go() -> None:
         turn, seen = Turn(), list[int]()
         turn.begin()

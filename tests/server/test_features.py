@@ -1,4 +1,4 @@
-"""Levels of features as Kafka's clients see and change them: all or none, through any broker."""
+"""Feature levels as Kafka's clients see and change them: atomically, through any broker."""
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.server.edge import api_versions
@@ -39,17 +39,17 @@ def finalized(broker: Broker) -> dict[str, int]:
     }
 
 
-def test_api_versions_tells_what_is_supported_and_what_is_finalised() -> None:
+def test_api_versions_lists_supported_and_finalised_features() -> None:
     broker = broker_of(ready_world(3), 2)
     answer = api_versions.answer((), broker)
     ranges = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
     assert ranges == broker.supports
-    assert all(first > 0 for first, _ in ranges.values()), "older Java clients break off at 0"
+    assert all(first > 0 for first, _ in ranges.values()), "older Java clients fail at 0"
     assert finalized(broker) == {name: last for name, (_, last) in ranges.items()}
     assert answer.finalized_features_epoch == 1
 
 
-def test_a_level_that_loses_nothing_is_lowered_and_raised_through_any_broker() -> None:
+def test_a_level_whose_lowering_loses_nothing_can_be_changed_through_any_broker() -> None:
     world = ready_world(3)
     update = ("transaction.version", 1)
     assert asked(world, 2, update).error_code == ErrorCode.INVALID_UPDATE_VERSION
@@ -61,14 +61,14 @@ def test_a_level_that_loses_nothing_is_lowered_and_raised_through_any_broker() -
     assert api_versions.answer((), broker_of(world, 1)).finalized_features_epoch == 3
 
 
-def test_to_validate_changes_nothing() -> None:
+def test_validating_changes_nothing() -> None:
     world = ready_world(3)
     answer = asked(world, 1, ("transaction.version", 1), kind=LOWER, validate_only=True)
     assert answer.error_code == ErrorCode.NONE
     assert finalized(broker_of(world, 1))["transaction.version"] == 2
 
 
-def test_levels_that_nobody_knows_are_refused_and_nothing_else_is_changed() -> None:
+def test_an_unknown_level_is_refused_and_nothing_else_is_changed() -> None:
     world = ready_world(3)
     answer = asked(world, 1, ("transaction.version", 1), ("group.version", 0), kind=LOWER)
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
@@ -77,7 +77,7 @@ def test_levels_that_nobody_knows_are_refused_and_nothing_else_is_changed() -> N
     assert finalized(broker_of(world, 1))["transaction.version"] == 2
 
 
-def test_requests_that_make_no_sense_are_refused() -> None:
+def test_invalid_requests_are_refused() -> None:
     world = ready_world(3)
     update = ("transaction.version", 1)
     assert asked(world, 1).error_code == ErrorCode.INVALID_REQUEST

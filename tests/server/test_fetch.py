@@ -1,4 +1,4 @@
-"""What a consumer is given: whole committed batches, bounded, and each partition by itself."""
+"""The answers to fetches: whole committed batches, bounded, and each partition independent."""
 
 import asyncio
 import tracemalloc
@@ -72,7 +72,7 @@ def a_broker(partitions: int = 4) -> MemoryBroker:
     return memory
 
 
-def test_an_offset_within_a_batch_brings_the_whole_batch() -> None:
+def test_an_offset_within_a_batch_returns_the_whole_batch() -> None:
     memory = a_broker()
     memory.append("orders", 0, b"a", b"b", b"c")
     memory.append("orders", 0, b"d")
@@ -80,7 +80,7 @@ def test_an_offset_within_a_batch_brings_the_whole_batch() -> None:
     assert values(found) == [b"a", b"b", b"c", b"d"]
 
 
-def test_the_first_batch_comes_however_large_and_only_the_first() -> None:
+def test_the_first_batch_is_returned_however_large_and_only_the_first() -> None:
     memory = a_broker()
     for place in range(3):
         memory.append("orders", place, bytes(1000))
@@ -92,7 +92,7 @@ def test_the_first_batch_comes_however_large_and_only_the_first() -> None:
     ]
 
 
-def test_a_partition_brings_no_more_than_its_own_limit() -> None:
+def test_a_partition_returns_no_more_than_its_own_limit() -> None:
     memory = a_broker()
     for _ in range(5):
         memory.append("orders", 0, bytes(100))
@@ -103,7 +103,7 @@ def test_a_partition_brings_no_more_than_its_own_limit() -> None:
     assert [len(found.records or b"") for found in shares(memory.fetch(request))] == [limit, limit]
 
 
-def test_what_is_wrong_with_one_partition_hides_no_other() -> None:
+def test_an_error_in_one_partition_does_not_affect_others() -> None:
     memory = a_broker()
     memory.append("orders", 1, b"a")
     request = a_request(a_partition(0, 99), a_partition(17), a_partition(1), wait_ms=10_000)
@@ -128,13 +128,13 @@ def test_a_partition_named_twice_is_read_once() -> None:
         (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_the_term_that_a_client_knows_is_checked(known_term: int, code: ErrorCode) -> None:
+def test_the_clients_leader_epoch_is_checked(known_term: int, code: ErrorCode) -> None:
     memory = a_broker()
     (found,) = shares(memory.fetch(a_request(a_partition(0, known_term=known_term))))
     assert found.error_code == code
 
 
-def test_one_whose_log_departs_is_told_where() -> None:
+def test_a_client_with_a_diverging_log_learns_where_it_diverges() -> None:
     memory = a_broker()
     memory.append("orders", 0, b"a", b"b")
     ahead = a_partition(0, 5, last_term=1)
@@ -145,7 +145,7 @@ def test_one_whose_log_departs_is_told_where() -> None:
     assert agreed.diverging_epoch.epoch == -1
 
 
-def test_topics_are_named_by_their_ids_in_later_versions() -> None:
+def test_later_versions_identify_topics_by_id() -> None:
     memory = a_broker()
     topic_id = memory.create("others", 1)
     memory.append("others", 0, b"a")
@@ -155,13 +155,13 @@ def test_topics_are_named_by_their_ids_in_later_versions() -> None:
     assert values(shares(answer)[0]) == [b"a"]
 
 
-def test_an_id_that_no_topic_has_is_said_to_be_unknown() -> None:
+def test_an_id_of_no_topic_is_unknown() -> None:
     request = a_request(a_partition(0), topic="", topic_id=b"x" * 16)
     (found,) = shares(a_broker().fetch(request, 13))
     assert found.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_a_topic_whose_partitions_are_still_those_of_its_namesake_is_inconsistent() -> None:
+def test_a_topic_whose_partitions_still_belong_to_its_predecessor_is_inconsistent() -> None:
     memory = a_broker()
     memory.broker.delete_topic("orders", lambda _: None)
     memory.broker.create_topic("orders", 1, {}, lambda _: None)  # neither is committed yet
@@ -171,7 +171,7 @@ def test_a_topic_whose_partitions_are_still_those_of_its_namesake_is_inconsisten
     assert found.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
 
-def test_read_committed_sees_all_that_is_committed_while_there_are_no_transactions() -> None:
+def test_without_transactions_read_committed_sees_everything_committed() -> None:
     memory = a_broker()
     memory.append("orders", 0, b"a")
     (found,) = shares(memory.fetch(a_request(a_partition(0), isolation_level=1)))
@@ -193,7 +193,7 @@ def test_a_huge_request_is_answered_within_bounds() -> None:
     assert peak < 70 << 20
 
 
-def test_negative_limits_still_bring_the_first_batch() -> None:
+def test_negative_limits_still_return_the_first_batch() -> None:
     memory = a_broker()
     memory.append("orders", 0, b"a")
     request = a_request(a_partition(0, bytes_max=-5), bytes_max=-1, bytes_min=-1)
@@ -203,7 +203,7 @@ def test_negative_limits_still_bring_the_first_batch() -> None:
 # ── waiting ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_one_who_waits_is_answered_when_more_comes() -> None:
+def test_a_waiting_fetch_is_answered_when_more_arrives() -> None:
     async def go() -> None:
         memory = a_broker()
         request = a_request(a_partition(0), a_partition(1), wait_ms=60_000)
@@ -217,7 +217,7 @@ def test_one_who_waits_is_answered_when_more_comes() -> None:
     asyncio.run(go())
 
 
-def test_one_who_wants_much_is_not_answered_with_little_before_the_time_is_up() -> None:
+def test_a_fetch_with_a_high_minimum_is_not_answered_with_less_before_its_timeout() -> None:
     async def go() -> None:
         memory = a_broker()
         request = a_request(a_partition(0), wait_ms=60_000, bytes_min=10_000)
@@ -235,7 +235,7 @@ def test_one_who_wants_much_is_not_answered_with_little_before_the_time_is_up() 
     asyncio.run(go())
 
 
-def test_what_little_there_is_comes_when_the_time_is_up() -> None:
+def test_at_the_timeout_the_fetch_returns_what_there_is() -> None:
     async def go() -> None:
         memory = a_broker()
         memory.append("orders", 0, b"a")
@@ -246,7 +246,7 @@ def test_what_little_there_is_comes_when_the_time_is_up() -> None:
     asyncio.run(go())
 
 
-def test_one_who_gives_up_leaves_nothing_behind() -> None:
+def test_an_abandoned_fetch_leaves_nothing_behind() -> None:
     async def go() -> None:
         memory = a_broker()
         request = a_request(a_partition(0), wait_ms=60_000)
@@ -261,7 +261,7 @@ def test_one_who_gives_up_leaves_nothing_behind() -> None:
     asyncio.run(go())
 
 
-def test_one_who_waits_for_a_topic_by_its_id_is_told_that_there_is_no_such_id_any_more() -> None:
+def test_a_fetch_waiting_by_topic_id_learns_that_the_id_is_gone() -> None:
     async def go() -> FetchResponse:
         memory = MemoryBroker()
         topic_id = memory.create("orders", 1)

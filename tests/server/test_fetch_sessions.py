@@ -1,4 +1,4 @@
-"""Incremental answers, one laid over the other, tell a consumer what full answers would."""
+"""Incremental answers add up to what full answers would contain."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def a_request(
 
 
 def told(answer: FetchResponse) -> dict[int, Told]:
-    """What an answer says of each partition, the records aside."""
+    """The contents of an answer for each partition, without the records."""
     return {
         found.partition_index: (found.error_code, found.high_watermark, found.log_start_offset)
         for topic in answer.responses
@@ -78,7 +78,7 @@ def a_broker() -> MemoryBroker:
 
 
 class Consumer(RuleBasedStateMachine):
-    """One consumer with a session, and what it believes of each partition."""
+    """One consumer with a session, and its view of each partition."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ def test_an_answer_without_news_names_no_partition() -> None:
     assert (answer.session_id, answer.responses) == (session_id, ())
 
 
-def test_a_partition_that_failed_is_told_of_again_when_it_works() -> None:
+def test_a_partition_that_failed_is_included_again_when_it_works() -> None:
     memory = a_broker()
     session_id = opened(memory, {0: 3})  # beyond the end
     memory.append("orders", 0, b"a", b"b", b"c")
@@ -169,20 +169,20 @@ def test_a_partition_that_failed_is_told_of_again_when_it_works() -> None:
     assert told(answer) == {0: (0, 3, 0)}
 
 
-def test_an_error_is_told_every_time() -> None:
+def test_an_error_is_included_every_time() -> None:
     memory = a_broker()
     session_id = opened(memory, {0: 3})
     answer = memory.fetch(a_request({}, session_id=session_id, epoch=1))
     assert told(answer) == {0: (ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1)}
 
 
-def test_a_session_that_nobody_gave_is_not_found() -> None:
+def test_an_unknown_session_is_not_found() -> None:
     answer = a_broker().fetch(a_request({}, session_id=77, epoch=1))
     assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 @pytest.mark.parametrize("epoch", [2, 17, 2**31 - 1, -2])
-def test_an_epoch_out_of_turn_is_refused_and_the_right_one_still_works(epoch: int) -> None:
+def test_a_wrong_epoch_is_refused_and_the_right_one_still_works(epoch: int) -> None:
     memory = a_broker()
     session_id = opened(memory, {0: 0})
     answer = memory.fetch(a_request({}, session_id=session_id, epoch=epoch))
@@ -190,14 +190,14 @@ def test_an_epoch_out_of_turn_is_refused_and_the_right_one_still_works(epoch: in
     assert memory.fetch(a_request({}, session_id=session_id, epoch=1)).error_code == 0
 
 
-def test_the_final_epoch_ends_the_session() -> None:
+def test_the_final_epoch_closes_the_session() -> None:
     memory = a_broker()
     session_id = opened(memory, {0: 0})
     assert memory.fetch(a_request({}, session_id=session_id, epoch=-1)).session_id == 0
     assert len(memory.broker.fetch_sessions) == 0
 
 
-def test_a_session_without_partitions_is_none() -> None:
+def test_without_partitions_no_session_is_created() -> None:
     memory = a_broker()
     session_id = opened(memory, {0: 0})
     answer = memory.fetch(a_request({}, session_id=session_id, epoch=1, forgotten=(0,)))
@@ -205,7 +205,7 @@ def test_a_session_without_partitions_is_none() -> None:
     assert len(memory.broker.fetch_sessions) == 0
 
 
-def test_a_session_by_names_does_not_go_on_by_ids() -> None:
+def test_a_session_by_names_cannot_continue_by_ids() -> None:
     memory = a_broker()
     session_id = opened(memory, {0: 0})
     answer = memory.fetch(a_request({}, session_id=session_id, epoch=1), 13)
@@ -219,7 +219,7 @@ def test_partitions_take_turns_when_one_answer_cannot_hold_all() -> None:
     session_id = memory.fetch(a_request({0: 0, 1: 0, 2: 0}, epoch=0, bytes_max=1)).session_id
     served: list[int] = []
     for epoch in range(1, 7):
-        # The consumer never moves on: without turns it would be given the same one for ever.
+        # The consumer never moves on: without turns it would always get the same one.
         answer = memory.fetch(a_request({}, session_id=session_id, epoch=epoch, bytes_max=1))
         served += [place for place, size in sizes(answer).items() if size]
     assert served == [1, 2, 0, 1, 2, 0]

@@ -1,4 +1,4 @@
-"""The leader epoch of a committed offset: without it a client cannot tell that a place is old."""
+"""The leader epoch of a committed offset: without it a client cannot tell that it is outdated."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from tests.server.test_groups import GROUP, ask, committed, over_a_socket
 TERM = 3
 
 
-def test_a_committed_offset_keeps_its_leader_epoch_over_a_restart(tmp_path: Path) -> None:
+def test_a_committed_offset_keeps_its_leader_epoch_across_a_restart(tmp_path: Path) -> None:
     async def before(client: Client) -> None:
         one = OffsetCommitRequestPartition(
             partition_index=0,

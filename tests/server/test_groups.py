@@ -1,4 +1,4 @@
-"""Consumer groups over a socket: what each handler says, in its oldest and its newest version."""
+"""Consumer groups over a socket: each handler's answers, in its oldest and its newest version."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -155,7 +155,7 @@ def test_this_broker_coordinates_every_group(tmp_path: Path, version: int) -> No
     over_a_socket(tmp_path, story)
 
 
-def test_nobody_coordinates_what_does_not_exist(tmp_path: Path) -> None:
+def test_an_invalid_key_has_no_coordinator(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
         request = FindCoordinatorRequest(key_type=9, coordinator_keys=("t",))
         answer = await ask(client, request, 6, FindCoordinatorResponse)
@@ -181,7 +181,7 @@ def test_a_first_join_is_answered_in_every_version(tmp_path: Path, version: int)
     over_a_socket(tmp_path, story)
 
 
-def test_a_member_lives_as_long_as_it_wants_to(tmp_path: Path) -> None:
+def test_a_member_joins_stays_and_leaves(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
         name = await member(client)
         beat = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id=name)
@@ -218,7 +218,7 @@ def test_an_offset_is_committed_and_fetched_in_every_version(tmp_path: Path, ver
     over_a_socket(tmp_path, story)
 
 
-def test_an_offset_is_committed_and_fetched_by_the_topics_id(tmp_path: Path) -> None:
+def test_an_offset_is_committed_and_fetched_by_topic_id(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
         known = await ask(client, a_topic("orders"), 12, MetadataResponse)
         topic_id = known.topics[0].topic_id
@@ -239,7 +239,7 @@ def test_an_offset_is_committed_and_fetched_by_the_topics_id(tmp_path: Path) -> 
     over_a_socket(tmp_path, story)
 
 
-def test_what_cannot_be_committed_is_refused_by_its_code(tmp_path: Path) -> None:
+def test_an_invalid_commit_is_refused_with_an_error_code(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert await committed(client, commit(1, topic="nothing")) == unknown
@@ -258,7 +258,7 @@ def test_what_cannot_be_committed_is_refused_by_its_code(tmp_path: Path) -> None
     over_a_socket(tmp_path, story)
 
 
-def test_a_commit_of_nothing_is_no_reason_to_fall_over(tmp_path: Path) -> None:
+def test_an_empty_commit_does_no_harm(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
         request = OffsetCommitRequest(group_id=GROUP, member_id="", topics=())
         assert (await ask(client, request, 8, OffsetCommitResponse)).topics == ()
@@ -328,7 +328,7 @@ def test_offsets_are_deleted_unless_a_member_reads_their_topic(tmp_path: Path) -
     over_a_socket(tmp_path, story)
 
 
-def test_before_anyone_asked_for_a_coordinator_there_is_none(tmp_path: Path) -> None:
+def test_before_the_first_request_for_a_coordinator_there_is_none(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path) as connect:
             client = await connect()
@@ -341,14 +341,14 @@ def test_before_anyone_asked_for_a_coordinator_there_is_none(tmp_path: Path) -> 
     asyncio.run(go())
 
 
-def test_one_who_hangs_up_while_it_waits_does_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_a_member_that_disconnects_while_it_waits_does_not_delay_the_others(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path) as connect:
             first, second = await connect(), await connect()
             await first.ask(FindCoordinatorRequest(key=GROUP), 0, FindCoordinatorResponse)
             first.send(join(), 3)
             while not (await ask(second, ListGroupsRequest(), 5, ListGroupsResponse)).groups:
-                pass  # each round asks the broker, which sees the other's request in the end
+                pass  # each round asks the broker, which handles the other request in the end
             first.writer.transport.abort()
             joined = await ask(second, join(), 3, JoinGroupResponse)
             assert (joined.error_code, joined.generation_id) == (0, 1)
@@ -357,7 +357,7 @@ def test_one_who_hangs_up_while_it_waits_does_not_hold_up_the_others(tmp_path: P
     asyncio.run(go())
 
 
-def test_a_stable_group_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_a_stable_group_continues_after_a_restart(tmp_path: Path) -> None:
     names: list[str] = []
 
     async def before(client: Client) -> None:
@@ -375,7 +375,9 @@ def test_a_stable_group_goes_on_after_a_restart(tmp_path: Path) -> None:
     assert 1 <= len(list(tmp_path.glob("cluster-metadata/*.machine"))) <= KEPT
 
 
-def test_one_who_asks_for_ids_without_end_is_stopped_and_others_are_served(tmp_path: Path) -> None:
+def test_a_client_that_requests_ids_without_end_is_stopped_and_others_are_served(
+    tmp_path: Path,
+) -> None:
     async def story(client: Client) -> None:
         limit = 1_000
         codes = [
@@ -389,7 +391,7 @@ def test_one_who_asks_for_ids_without_end_is_stopped_and_others_are_served(tmp_p
     over_a_socket(tmp_path, story)
 
 
-def test_a_member_that_says_more_than_a_megabyte_of_itself_is_refused(tmp_path: Path) -> None:
+def test_a_member_with_more_than_a_megabyte_of_metadata_is_refused(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
         large = JoinGroupRequestProtocol(name="range", metadata=bytes((1 << 20) + 1))
         request = JoinGroupRequest(

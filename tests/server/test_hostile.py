@@ -1,4 +1,4 @@
-"""What hostile and broken clients do to a socket: the broker goes on serving everyone else."""
+"""Hostile and broken clients on a socket: the broker keeps serving all others."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.parametrize("loop", LOOPS)
     "connection_closed reason=request peer=*: a frame of 104857601 bytes, the limit is *",
     "connection_closed reason=request peer=*: a frame of 2147483647 bytes, the limit is *",
 )
-def test_a_length_that_cannot_be_closes_that_connection_only(
+def test_an_invalid_length_closes_only_its_connection(
     tmp_path: Path, loop: str, length: int
 ) -> None:
     async def go() -> None:
@@ -71,7 +71,7 @@ def test_only_produce_requests_may_be_large(tmp_path: Path, loop: str) -> None:
     run_on(loop, go())
 
 
-def test_a_claimed_length_takes_no_memory(tmp_path: Path, loop: str) -> None:
+def test_a_claimed_length_allocates_no_memory(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             peers = [await broker.connect() for _ in range(20)]
@@ -86,7 +86,7 @@ def test_a_claimed_length_takes_no_memory(tmp_path: Path, loop: str) -> None:
 @pytest.mark.complains(
     "connection_closed reason=request_time peer=127.0.0.1: a kafka connection",
 )
-def test_a_request_that_drips_in_too_slowly_is_cut_off(tmp_path: Path, loop: str) -> None:
+def test_a_request_that_arrives_too_slowly_is_cut_off(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(frame_ms_max=30_000)) as broker:
             slow, idle = await broker.connect(), await broker.connect()
@@ -105,7 +105,7 @@ def test_a_request_that_drips_in_too_slowly_is_cut_off(tmp_path: Path, loop: str
     run_on(loop, go())
 
 
-def test_a_request_cut_off_at_any_byte_harms_nobody(tmp_path: Path, loop: str) -> None:
+def test_a_request_cut_off_at_any_byte_does_no_harm(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             data = a_metadata("orders")
@@ -143,7 +143,7 @@ def test_a_request_in_single_bytes_is_answered(tmp_path: Path, loop: str) -> Non
     "connection_closed reason=request peer=*: API 9999 is not served here",
     "connection_closed reason=request peer=*: Metadata is not served in version 99",
 )
-def test_what_was_answered_before_a_bad_request_still_arrives(
+def test_answers_to_requests_before_a_bad_one_still_arrive(
     tmp_path: Path, loop: str, body: bytes
 ) -> None:
     async def go() -> None:
@@ -157,7 +157,7 @@ def test_what_was_answered_before_a_bad_request_still_arrives(
     run_on(loop, go())
 
 
-def test_a_correlation_id_may_be_used_twice(tmp_path: Path, loop: str) -> None:
+def test_a_correlation_id_may_be_reused(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             peer = await broker.connect()
@@ -170,7 +170,7 @@ def test_a_correlation_id_may_be_used_twice(tmp_path: Path, loop: str) -> None:
 @pytest.mark.complains(
     "connection_closed reason=first_byte_time peer=127.0.0.1: a new connection",
 )
-def test_a_connection_that_says_nothing_is_closed_after_a_while(tmp_path: Path, loop: str) -> None:
+def test_a_silent_connection_is_closed_after_a_while(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(first_byte_ms_max=10_000)) as broker:
             silent = await broker.connect()
@@ -185,7 +185,7 @@ def test_a_connection_that_says_nothing_is_closed_after_a_while(tmp_path: Path, 
 @pytest.mark.complains(
     "connection_closed reason=idle peer=127.0.0.1: a kafka connection",
 )
-def test_a_connection_at_rest_is_closed_after_the_idle_time(tmp_path: Path, loop: str) -> None:
+def test_an_idle_connection_is_closed_after_the_idle_time(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(idle_ms_max=600_000)) as broker:
             peer = await broker.connect()
@@ -207,7 +207,7 @@ def test_a_connection_at_rest_is_closed_after_the_idle_time(tmp_path: Path, loop
     "connection_closed reason=rate_per_address peer=127.0.0.1: too many",
     "connections_closed more=*",
 )
-def test_a_storm_of_connections_is_held_to_the_rate_and_hardly_logged(
+def test_a_storm_of_connections_is_limited_to_the_rate_and_hardly_logged(
     tmp_path: Path, loop: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     limits = LimitsConfig(
@@ -254,7 +254,7 @@ def test_connections_beyond_the_limit_are_closed_until_others_leave(
 @pytest.mark.complains(
     "connection_closed reason=idle peer=127.0.0.1: a kafka connection",
 )
-def test_a_client_that_never_reads_is_not_worked_for_and_in_the_end_closed(
+def test_a_client_that_never_reads_costs_no_work_and_is_closed_in_the_end(
     tmp_path: Path, loop: str
 ) -> None:
     names = tuple(MetadataRequestTopic(name=f"{'n' * 200}{number}") for number in range(200))
@@ -281,7 +281,7 @@ def test_a_client_that_never_reads_is_not_worked_for_and_in_the_end_closed(
     run_on(loop, go())
 
 
-def test_large_answers_are_not_made_for_one_who_does_not_take_them(
+def test_large_answers_are_not_built_for_a_client_that_does_not_read_them(
     tmp_path: Path, loop: str
 ) -> None:
     answers = 60
@@ -299,7 +299,7 @@ def test_large_answers_are_not_made_for_one_who_does_not_take_them(
             deaf.send(b"".join(a_fetch("orders", number) for number in range(answers)))
             await broker.until(lambda: broker.node.edge.counters.sent_bytes > before)
             await broker.serves()
-            # What the sockets' own buffers hold is out of our hands.
+            # The sockets' own buffers are outside our control.
             assert broker.node.edge.counters.sent_bytes - before < answers * len(value) / 2
             deaf.writer.transport.resume_reading()  # type: ignore[attr-defined]
             assert [await deaf.correlation() for _ in range(answers)] == list(range(answers))
@@ -307,7 +307,7 @@ def test_large_answers_are_not_made_for_one_who_does_not_take_them(
     run_on(loop, go())
 
 
-def test_more_requests_than_may_be_pending_wait_in_the_socket(tmp_path: Path, loop: str) -> None:
+def test_requests_beyond_the_pending_limit_wait_in_the_socket(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(requests_pending_max=5)) as broker:
             peer = await broker.connect()
@@ -339,7 +339,7 @@ def test_a_request_larger_than_the_bytes_in_flight_still_passes(tmp_path: Path, 
 @pytest.mark.complains(
     "connection_closed reason=request_time peer=127.0.0.1: a kafka connection",
 )
-def test_halves_of_large_requests_fill_no_memory_and_shut_nobody_out(
+def test_half_received_large_requests_fill_no_memory_and_block_no_client(
     tmp_path: Path, loop: str
 ) -> None:
     limits = LimitsConfig(inflight_bytes_max=1 << 20, frame_ms_max=30_000)

@@ -64,7 +64,7 @@ def test_a_connection_is_kept_for_the_next_request(tmp_path: Path, loop: str) ->
     "connection_closed reason=request peer=*: the header host appears twice",
     "connection_closed reason=request peer=*: the request line is malformed",
 )
-def test_what_is_refused_is_answered_once_and_closed(
+def test_a_refused_request_is_answered_once_and_the_connection_closed(
     tmp_path: Path, data: bytes, status: bytes
 ) -> None:
     async def go() -> None:
@@ -94,7 +94,7 @@ def test_head_is_answered_without_the_content(tmp_path: Path) -> None:
 @pytest.mark.complains(
     "connection_closed reason=request_time peer=127.0.0.1: a http connection",
 )
-def test_headers_that_drip_in_are_cut_off(tmp_path: Path) -> None:
+def test_headers_that_arrive_too_slowly_are_cut_off(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(http_head_ms_max=10_000)) as broker:
             peer = await broker.connect()
@@ -109,7 +109,7 @@ def test_headers_that_drip_in_are_cut_off(tmp_path: Path) -> None:
 
 
 class ATransport(asyncio.Transport):
-    """A transport that notes whether it is read from."""
+    """A transport that records whether it is read from."""
 
     is_read = True
 
@@ -125,7 +125,7 @@ class ATransport(asyncio.Transport):
         self.is_read = True
 
 
-def test_one_who_takes_no_answers_is_not_read_from(tmp_path: Path) -> None:
+def test_a_client_that_reads_no_answers_is_not_read_from(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             transport = ATransport()
@@ -139,7 +139,7 @@ def test_one_who_takes_no_answers_is_not_read_from(tmp_path: Path) -> None:
     run_on("asyncio", go())
 
 
-def test_a_broker_that_stops_is_not_healthy(tmp_path: Path) -> None:
+def test_a_stopping_broker_is_not_healthy(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             peer = await broker.connect()
@@ -160,7 +160,7 @@ async def page(broker: Running, path: bytes) -> tuple[int, str]:
     return int(head.split()[1]), content.decode()
 
 
-def test_a_supervisor_learns_whether_it_lives_and_whether_it_serves(tmp_path: Path) -> None:
+def test_health_checks_distinguish_alive_from_serving(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             node, edge = broker.node, broker.node.edge
@@ -188,7 +188,7 @@ def test_a_supervisor_learns_whether_it_lives_and_whether_it_serves(tmp_path: Pa
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_metrics_tell_what_happened(tmp_path: Path, loop: str) -> None:
+def test_metrics_count_what_happened(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             client, peer = await broker.connect(), await broker.connect()
@@ -211,7 +211,7 @@ def test_metrics_tell_what_happened(tmp_path: Path, loop: str) -> None:
     run_on(loop, go())
 
 
-def test_health_says_why_a_broker_ends_whatever_the_reason(tmp_path: Path) -> None:
+def test_health_reports_why_a_broker_ends_whatever_the_reason(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             peer = await broker.connect()
@@ -224,7 +224,7 @@ def test_health_says_why_a_broker_ends_whatever_the_reason(tmp_path: Path) -> No
     run_on("uvloop", go())
 
 
-def test_topics_and_partitions_beyond_the_limit_have_no_lines_of_their_own(tmp_path: Path) -> None:
+def test_topics_and_partitions_beyond_the_limit_have_no_separate_lines(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(metrics_series_max=2)) as broker:
             client, peer = await broker.connect(), await broker.connect()
@@ -240,16 +240,16 @@ def test_topics_and_partitions_beyond_the_limit_have_no_lines_of_their_own(tmp_p
     run_on("uvloop", go())
 
 
-def test_an_old_client_is_closed_after_its_answer_unless_it_asks_otherwise() -> None:
+def test_an_old_client_is_disconnected_after_its_answer_by_default() -> None:
     assert parse(b"GET / HTTP/1.0").is_last
     assert not parse(b"GET / HTTP/1.0\r\nConnection: keep-alive").is_last
     assert not parse(b"GET /a?b HTTP/1.1\r\nHost: x").is_last
 
 
-def test_a_query_is_no_part_of_the_path() -> None:
+def test_a_query_is_not_part_of_the_path() -> None:
     assert parse(b"GET /a?b HTTP/1.1\r\nHost: x").path == "/a"
 
 
-def test_bytes_that_are_no_text_are_a_bad_request() -> None:
+def test_bytes_that_are_not_text_are_a_bad_request() -> None:
     with pytest.raises(BadRequest):
         parse(b"GET /\xff HTTP/1.1\r\nHost: x")

@@ -1,4 +1,4 @@
-"""Offsets by time and at the ends of a partition, and where terms end."""
+"""Offsets by time and at the ends of a partition, and the ends of terms."""
 
 import pytest
 from hypothesis import given, settings
@@ -70,7 +70,7 @@ def a_broker(*times_ms: tuple[int, ...]) -> MemoryBroker:
         (51, -1, -1, -1),
     ],
 )
-def test_every_way_to_ask(timestamp: int, offset: int, found_ms: int, term: int) -> None:
+def test_every_kind_of_request(timestamp: int, offset: int, found_ms: int, term: int) -> None:
     memory = a_broker((10, 20), (50, 30), (40,))
     memory.delete_before("orders", 0, 1)
     found = ask(memory, timestamp)
@@ -81,7 +81,7 @@ def test_every_way_to_ask(timestamp: int, offset: int, found_ms: int, term: int)
 
 
 @pytest.mark.parametrize(("timestamp", "version"), [(-3, 6), (-4, 7), (-5, 8), (-6, 10), (-7, 11)])
-def test_what_a_version_does_not_know_is_refused(timestamp: int, version: int) -> None:
+def test_a_request_that_its_version_does_not_know_is_refused(timestamp: int, version: int) -> None:
     found = ask(a_broker((1,)), timestamp, version=version)
     assert (found.error_code, found.offset) == (ErrorCode.UNSUPPORTED_VERSION, -1)
 
@@ -94,7 +94,7 @@ def test_what_a_version_does_not_know_is_refused(timestamp: int, version: int) -
         (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_the_term_that_a_client_knows_is_checked(known_term: int, code: ErrorCode) -> None:
+def test_the_clients_leader_epoch_is_checked(known_term: int, code: ErrorCode) -> None:
     memory = a_broker((1,))
     assert ask(memory, -1, known_term=known_term).error_code == code
     assert end_of(memory, 1, known_term=known_term).error_code == code
@@ -108,7 +108,7 @@ def test_the_term_that_a_client_knows_is_checked(known_term: int, code: ErrorCod
     deleted=st.integers(0, 10),
     timestamp=st.integers(0, 31),
 )
-def test_a_time_is_found_among_what_is_kept_and_never_before(
+def test_a_time_is_found_only_among_retained_records(
     batches: list[tuple[int, ...]], deleted: int, timestamp: int
 ) -> None:
     memory = a_broker(*batches)
@@ -121,7 +121,7 @@ def test_a_time_is_found_among_what_is_kept_and_never_before(
     assert (found.offset, found.timestamp) == wanted
 
 
-def test_headers_that_claim_times_no_record_has_do_not_keep_us_busy() -> None:
+def test_headers_with_false_times_do_not_cause_endless_searches() -> None:
     memory = a_broker()
     partition = memory.partition("orders")
     for _ in range(300):
@@ -135,12 +135,12 @@ def test_headers_that_claim_times_no_record_has_do_not_keep_us_busy() -> None:
     assert (found.error_code, found.offset) == (0, 100)
 
 
-def test_a_term_ends_where_the_log_does_while_it_lasts() -> None:
+def test_the_current_term_ends_with_the_log() -> None:
     found = end_of(a_broker((1, 2), (3,)), 1)
     assert (found.error_code, found.leader_epoch, found.end_offset) == (0, 1, 3)
 
 
 @pytest.mark.parametrize("term", [-1, 0, 2])
-def test_a_term_that_the_log_does_not_know_has_no_end(term: int) -> None:
+def test_an_unknown_term_has_no_end(term: int) -> None:
     found = end_of(a_broker((1,)), term)
     assert (found.error_code, found.leader_epoch, found.end_offset) == (0, -1, -1)

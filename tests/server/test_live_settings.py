@@ -1,6 +1,6 @@
-"""Each setting that can be changed while a broker runs changes what it does, without a restart.
+"""Each dynamic setting changes a broker's behaviour without a restart.
 
-What moves partitions is shown by several brokers (`tests/sim/test_broker_live_settings.py`).
+Settings about moving partitions need several brokers (`tests/sim/test_broker_live_settings.py`).
 """
 
 import asyncio
@@ -70,9 +70,9 @@ class Stage:
         assert await self.admin.alter(change, topic="", resource_type=BROKER) == (0, None)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for something to become true."""
+        """Wait until a condition holds."""
         async with asyncio.timeout(SECONDS_MAX):
-            while not is_so():  # noqa: ASYNC110  # the broker tells nobody
+            while not is_so():  # noqa: ASYNC110  # the broker gives no notice
                 await asyncio.sleep(0.001)
 
     async def pass_ms(self, ms: int) -> None:
@@ -146,7 +146,7 @@ async def _(stage: Stage) -> None:
 
 
 def entered(stage: Stage, count: int, address: str = OTHERS) -> int:
-    """Return how many of so many connections are let in."""
+    """Return how many of this many connections are admitted."""
     keeper = stage.node.edge.doorkeeper
     guests = [AGuest() for _ in range(count)]
     let_in = [guest for guest in guests if keeper.enter(guest, address)]
@@ -207,7 +207,7 @@ async def joined(stage: Stage, request: JoinGroupRequest) -> int:
 
 
 def has_group(stage: Stage) -> bool:
-    """Whether somebody waits to be let into the group."""
+    """Whether a member waits to be admitted to the group."""
     return stage.broker.coordinators.of(GROUP)._host.machine.group(GROUP) is not None
 
 
@@ -433,7 +433,7 @@ CLOSED = {
     "max.connection.creation.rate": "rate peer=192.0.2.2: too many",
     "limits.connection_rate_per_address_max": f"rate_per_address peer={OTHERS}: too many",
 }
-"""What a broker says of the connections that a setting makes it close."""
+"""The log lines of a broker about the connections that a setting closes."""
 
 
 @pytest.mark.parametrize(
@@ -448,12 +448,12 @@ CLOSED = {
         for name in SHOWN
     ],
 )
-def test_a_setting_of_the_configuration_acts_at_once(tmp_path: Path, name: str) -> None:
+def test_a_setting_of_the_configuration_takes_effect_at_once(tmp_path: Path, name: str) -> None:
     config = OFF if "scrub" in name else None
     played(tmp_path / "data", SHOWN[name], config)
 
 
-def test_each_setting_of_the_configuration_is_shown_to_act() -> None:
+def test_each_dynamic_setting_has_a_test_of_its_effect() -> None:
     assert {name for name, row in ROWS.items() if row.key} == SHOWN.keys() | CLUSTER_WIDE
 
 
@@ -469,10 +469,10 @@ def another(topic_setting: str) -> str:
 
 
 FIXED = {"unclean.leader.election.enable"}
-"""Those with one value alone."""
+"""Defaults of topics with only one allowed value."""
 
 
-def test_a_default_of_topics_that_has_one_value_takes_no_other(tmp_path: Path) -> None:
+def test_a_default_with_only_one_allowed_value_accepts_no_other(tmp_path: Path) -> None:
     assert {
         name for name, row in ROWS.items() if row.topic and TOPIC_SETTINGS[row.topic].kind is Never
     } == FIXED
@@ -488,7 +488,7 @@ def test_a_default_of_topics_that_has_one_value_takes_no_other(tmp_path: Path) -
 @pytest.mark.parametrize(
     "name", [name for name, row in ROWS.items() if row.topic and name not in FIXED]
 )
-def test_a_default_of_topics_holds_for_partitions_that_are_open(tmp_path: Path, name: str) -> None:
+def test_a_default_of_topics_applies_to_open_partitions(tmp_path: Path, name: str) -> None:
     topic_setting = ROWS[name].topic
     value = another(topic_setting)
 
@@ -503,7 +503,7 @@ def test_a_default_of_topics_holds_for_partitions_that_are_open(tmp_path: Path, 
     played(tmp_path / "data", show)
 
 
-def test_what_a_topic_says_of_itself_wins_over_the_default_of_its_broker(tmp_path: Path) -> None:
+def test_a_topics_own_setting_overrides_the_default_of_its_broker(tmp_path: Path) -> None:
     async def show(stage: Stage) -> None:
         await stage.admin.create("own", settings=[("max.message.bytes", "1000")])
         await stage.put("message.max.bytes", "100")

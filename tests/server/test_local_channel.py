@@ -1,4 +1,4 @@
-"""The way into the broker of this process: the same handlers, the same answers, no bytes."""
+"""The channel to the broker of this process: the same handlers and answers, no bytes."""
 
 import asyncio
 from pathlib import Path
@@ -17,8 +17,8 @@ from kafkaesque.wire.messages.metadata import (
 
 
 @message(Api(key=9_999, name="Unheard", first=0, last=0, flexible_since=0))
-class UnheardRequest:
-    """What nobody serves."""
+class UnservedRequest:
+    """A request that no broker serves."""
 
     word: str
 
@@ -38,13 +38,13 @@ def test_a_request_is_answered_by_the_broker_in_this_process(tmp_path: Path) -> 
     asyncio.run(go())
 
 
-def test_an_api_without_a_handler_is_told_apart(tmp_path: Path) -> None:
+def test_an_api_without_a_handler_is_recognized(tmp_path: Path) -> None:
     async def go() -> None:
         node = Node(NodeSettings(port=0, data=tmp_path))
         await node.start()
         channel = LocalChannel(node.broker, "127.0.0.1", node.port)
         with pytest.raises(ApiNotServed, match="Unheard is not served"):
-            await channel.call(UnheardRequest(word="x"), object)
+            await channel.call(UnservedRequest(word="x"), object)
         await node.stop()
 
     asyncio.run(go())

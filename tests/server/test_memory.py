@@ -1,6 +1,6 @@
-"""What a broker holds on to: nothing of a request that was answered, or that will never be whole.
+"""What a broker keeps in memory: nothing of a request that was answered or will never be complete.
 
-The collector of cycles comes late (`server/edge/memory.py`), so here it does not come at all.
+The cycle collector runs late (`server/edge/memory.py`), so here it does not run at all.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ def nothing_stays() -> Iterator[None]:
 
 
 async def a_client(broker: Running) -> Peer:
-    """Return a client whose topic is there and takes what it sends."""
+    """Return a client with a topic, ready to produce."""
     client = await broker.connect()
     client.send(a_metadata(TOPIC))
     await client.answer()
@@ -69,7 +69,7 @@ async def a_client(broker: Running) -> Peer:
 
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("acks", [-1, 0, 1, 7], ids=["all", "none", "leader", "refused"])
-def test_a_request_that_was_answered_is_freed(tmp_path: Path, loop: str, acks: int) -> None:
+def test_an_answered_request_is_freed(tmp_path: Path, loop: str, acks: int) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
             client = await a_client(broker)
@@ -104,7 +104,7 @@ def test_half_a_request_is_freed_with_its_connection(tmp_path: Path, loop: str) 
 
 
 @pytest.mark.parametrize("transactional_id", [None, "till"])
-def test_who_waits_for_a_commit_holds_on_to_no_records(
+def test_a_request_waiting_for_a_commit_keeps_no_records(
     tmp_path: Path, transactional_id: str | None
 ) -> None:
     def begun(session: Session) -> tuple[produce.Producing[object], weakref.ref[memoryview]]:

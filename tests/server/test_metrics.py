@@ -1,4 +1,4 @@
-"""What a broker of several tells Prometheus of the partitions that it has."""
+"""What a broker of a cluster reports to Prometheus about its partitions."""
 
 from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.clock import SystemClock

@@ -4,7 +4,7 @@ from kafkaesque.server.answers.named_places import named_places
 from tests.server.memory_broker import MemoryBroker
 
 
-def test_partitions_are_put_together_by_topic_and_in_order() -> None:
+def test_partitions_are_grouped_by_topic_and_in_order() -> None:
     memory = MemoryBroker()
     orders, gone = memory.create("orders", 3), b"?" * 16
     places = [(orders, 2), (gone, 0), (orders, 0)]

@@ -1,4 +1,4 @@
-"""What is told of a broker's problems: once, when they last, and that they are over."""
+"""What is logged of a broker's problems: once, if they last, and when they are over."""
 
 import logging
 
@@ -43,7 +43,9 @@ def test_a_problem_is_logged_once_and_once_when_it_is_over(
 @pytest.mark.complains(
     "problem kind=no-majority: no leader",
 )
-def test_what_an_election_cures_is_told_only_if_it_lasts(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_problem_that_an_election_solves_is_logged_only_if_it_lasts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     found = [ALONE]
     watch = Watch(lambda: found, Heard(), dict)
     watch.look()
@@ -58,7 +60,7 @@ def test_what_an_election_cures_is_told_only_if_it_lasts(caplog: pytest.LogCaptu
     assert watch.problems == [], "it must last once more"
 
 
-def test_topics_that_come_and_go_are_no_lasting_problem() -> None:
+def test_short_lived_topics_are_not_a_lasting_problem() -> None:
     kind = ProblemKind.LEADERLESS
     first = Problem(kind=kind, text="no leader for orders-0", about=frozenset({"orders.1/0"}))
     again = Problem(kind=kind, text="no leader for orders-0", about=frozenset({"orders.2/0"}))
@@ -70,13 +72,13 @@ def test_topics_that_come_and_go_are_no_lasting_problem() -> None:
     assert watch.problems == []
 
 
-def test_what_an_event_has_told_is_not_told_again_in_other_words() -> None:
+def test_a_problem_already_reported_by_an_event_is_not_logged_again() -> None:
     heard = Heard()
     counts = {DiskFull.name: 1}
     found = [FULL]
     watch = Watch(lambda: found, heard, lambda: counts)
     watch.look()
-    assert watch.problems == [FULL], "it shows all the same"
+    assert watch.problems == [FULL], "it is shown all the same"
     found.clear()
     watch.look()
     assert heard.all == []
@@ -84,7 +86,7 @@ def test_what_an_event_has_told_is_not_told_again_in_other_words() -> None:
 
 @pytest.mark.complains("problem kind=no-majority: the catalog has no leader, *")
 @pytest.mark.event("problem", "problem_over")
-def test_a_broker_whose_others_are_gone_says_so_and_that_they_are_back() -> None:
+def test_a_broker_reports_that_the_others_are_gone_and_that_they_are_back() -> None:
     world = ready_world()
     heard = Heard()
     broker = broker_of(world, 1)

@@ -27,7 +27,7 @@ TOPIC = "orders"
 
 
 class Door:
-    """A running broker, asked without a connection."""
+    """A running broker, used without a connection."""
 
     def __init__(self, node: Node) -> None:
         self.session = Session(broker=node.broker, host="127.0.0.1", port=1)
@@ -97,7 +97,7 @@ def test_a_retry_gets_the_answer_of_the_first(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_gap_in_the_sequence_is_told_by_its_code(tmp_path: Path) -> None:
+def test_a_gap_in_the_sequence_has_its_own_error_code(tmp_path: Path) -> None:
     async def story(door: Door) -> None:
         await door.create()
         await door.produce(a_batch(0))
@@ -109,7 +109,7 @@ def test_a_gap_in_the_sequence_is_told_by_its_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("acks", [-2, 2, 7])
-def test_acks_that_do_not_exist_are_refused(tmp_path: Path, acks: int) -> None:
+def test_invalid_acks_are_refused(tmp_path: Path, acks: int) -> None:
     async def story(door: Door) -> None:
         await door.create()
         answer = await door.produce(a_batch(), acks)
@@ -128,7 +128,7 @@ def test_clients_cannot_write_to_internal_topics(tmp_path: Path, topic: str) -> 
     play(tmp_path, story)
 
 
-def test_records_without_a_key_are_named_on_a_compacted_topic(tmp_path: Path) -> None:
+def test_a_compacted_topic_lists_the_records_without_a_key(tmp_path: Path) -> None:
     async def story(door: Door) -> None:
         await door.create(cleanup_policy="compact")
         answer = await door.produce(a_batch())
@@ -141,7 +141,7 @@ def test_records_without_a_key_are_named_on_a_compacted_topic(tmp_path: Path) ->
     play(tmp_path, story)
 
 
-def test_the_time_of_the_append_is_told_where_it_is_kept(tmp_path: Path) -> None:
+def test_the_append_time_is_returned_where_it_is_stored(tmp_path: Path) -> None:
     async def story(door: Door) -> None:
         await door.create(message_timestamp_type="LogAppendTime")
         first = await door.produce(a_batch(0))
@@ -151,7 +151,7 @@ def test_the_time_of_the_append_is_told_where_it_is_kept(tmp_path: Path) -> None
     play(tmp_path, story)
 
 
-def test_the_producers_time_is_not_told_back(tmp_path: Path) -> None:
+def test_the_producers_timestamp_is_not_returned(tmp_path: Path) -> None:
     async def story(door: Door) -> None:
         await door.create()
         assert (await door.produce(a_batch(0))).log_append_time_ms == -1
@@ -161,7 +161,7 @@ def test_the_producers_time_is_not_told_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.setting("min.insync.replicas")
-def test_more_replicas_than_there_are_can_only_be_had_by_asking_for_less(tmp_path: Path) -> None:
+def test_without_enough_replicas_only_weaker_acks_succeed(tmp_path: Path) -> None:
     async def story(door: Door) -> None:
         await door.create(min_insync_replicas="2")
         assert (await door.produce(a_batch())).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
@@ -183,7 +183,7 @@ def test_a_batch_of_a_transaction_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "records", [None, b"", b"\0" * 10, a_batch() + a_batch()], ids=["none", "empty", "zeros", "two"]
 )
-def test_anything_but_one_batch_is_refused(tmp_path: Path, records: bytes | None) -> None:
+def test_anything_but_exactly_one_batch_is_refused(tmp_path: Path, records: bytes | None) -> None:
     async def story(door: Door) -> None:
         await door.create()
         assert (await door.produce(records)).error_code == ErrorCode.INVALID_RECORD
@@ -191,7 +191,7 @@ def test_anything_but_one_batch_is_refused(tmp_path: Path, records: bytes | None
     play(tmp_path, story)
 
 
-def test_producer_ids_are_given_once_even_over_a_restart(tmp_path: Path) -> None:
+def test_producer_ids_are_assigned_once_even_across_a_restart(tmp_path: Path) -> None:
     given: list[int] = []
 
     async def story(door: Door) -> None:
@@ -216,7 +216,7 @@ def test_the_epoch_of_a_producer_is_raised(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(0, (1 << 15) - 1), (1 << 40, 0), (-5, 0)])
-def test_an_epoch_that_cannot_be_raised_means_another_id(
+def test_an_exhausted_epoch_leads_to_another_id(
     tmp_path: Path, producer_id: int, epoch: int
 ) -> None:
     async def story(door: Door) -> None:

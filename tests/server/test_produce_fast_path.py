@@ -1,4 +1,4 @@
-"""Requests on the short way: answered as those on the usual way are, and told from them."""
+"""Requests on the fast path get the same answers as those on the usual path."""
 
 from collections.abc import Sequence
 
@@ -89,7 +89,7 @@ class AClient:
         return read(begun.answer(), version)
 
     def on_the_lane(self, version: int = VERSION, **said: object) -> None:
-        """Send as often as it takes until requests like these go the short way."""
+        """Send until requests like these take the fast path."""
         for value in (b"first", b"second"):
             begun = self.begin(a_batch(value), version=version, **said)  # type: ignore[arg-type]
             assert not isinstance(begun, Passing)
@@ -104,7 +104,7 @@ def read(parts: Sequence[Buffer], version: int = VERSION) -> PartitionProduceRes
     return found
 
 
-def test_a_request_like_the_two_before_it_goes_the_short_way_and_is_answered_alike() -> None:
+def test_a_third_similar_request_takes_the_fast_path_and_gets_the_same_answer() -> None:
     client = AClient()
     client.on_the_lane()
     begun = client.begin(a_batch(b"third"))
@@ -128,7 +128,7 @@ def test_a_request_like_the_two_before_it_goes_the_short_way_and_is_answered_ali
         {"version": 11},
     ],
 )
-def test_a_request_that_says_anything_else_goes_the_usual_way(other: dict[str, object]) -> None:
+def test_a_request_with_any_other_field_takes_the_usual_path(other: dict[str, object]) -> None:
     client = AClient()
     client.on_the_lane()
     assert not isinstance(client.begin(a_batch(), **other), Passing)  # type: ignore[arg-type]
@@ -142,13 +142,13 @@ def test_a_request_that_says_anything_else_goes_the_usual_way(other: dict[str, o
         (a_batch(), {"version": 4}),
     ],
 )
-def test_what_gains_nothing_or_is_rare_has_no_lane(batch: bytes, said: dict[str, object]) -> None:
+def test_unusual_requests_have_no_lane(batch: bytes, said: dict[str, object]) -> None:
     client = AClient()
     for _ in range(3):
         assert not isinstance(client.begin(batch, **said), Passing)  # type: ignore[arg-type]
 
 
-def test_what_belongs_to_a_transaction_has_no_lane() -> None:
+def test_transactional_requests_have_no_lane() -> None:
     client = AClient()
     traits = BatchTraits(is_transactional=True)
     stamp = ProducerStamp(producer_id=5, producer_epoch=0, base_sequence=0)
@@ -158,7 +158,7 @@ def test_what_belongs_to_a_transaction_has_no_lane() -> None:
         assert not isinstance(client.begin(batch, transactional_id="t"), Passing)
 
 
-def test_a_batch_that_is_refused_is_told_why_and_those_behind_it_are_taken() -> None:
+def test_a_refused_batch_gets_its_error_and_later_ones_are_accepted() -> None:
     client = AClient()
     client.on_the_lane()
     damaged = bytearray(a_batch())
@@ -169,20 +169,20 @@ def test_a_batch_that_is_refused_is_told_why_and_those_behind_it_are_taken() -> 
     assert client.answer(client.begin(a_batch())).base_offset == 2
 
 
-def test_a_partition_that_does_not_exist_is_told() -> None:
+def test_a_missing_partition_gets_an_error() -> None:
     client = AClient()
     client.on_the_lane()
     found = client.answer(client.begin(a_batch(), 9))
     assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_repeated_batch_gets_the_answer_of_the_first() -> None:
+def test_a_duplicate_batch_gets_the_answer_of_the_first() -> None:
     client = AClient()
     client.on_the_lane()
     first = client.answer(client.begin(a_batch(b"numbered", sequence=0)))
     begun = client.begin(a_batch(b"numbered", sequence=0))
     assert isinstance(begun, Passing)
-    assert begun.is_done, "what it repeats is committed"
+    assert begun.is_done, "its first copy is committed"
     assert client.answer(begun) == first
 
 
@@ -193,7 +193,7 @@ def delete(client: AClient, topic: str) -> None:
     assert errors == [None]
 
 
-def test_the_records_of_a_topic_made_anew_are_not_those_of_the_old_one() -> None:
+def test_records_for_a_recreated_topic_do_not_go_to_the_old_one() -> None:
     client = AClient()
     said = {"topic": "", "topic_id": client.topic_id}
     client.on_the_lane(BY_ID, **said)
@@ -208,7 +208,7 @@ def test_the_records_of_a_topic_made_anew_are_not_those_of_the_old_one() -> None
     assert client.broker.partition("orders").high_watermark == 0
 
 
-def test_one_that_waits_while_its_topic_is_deleted_is_told_so() -> None:
+def test_a_request_waiting_while_its_topic_is_deleted_gets_an_error() -> None:
     client = AClient()
     client.on_the_lane()
     begun = client.begin(a_batch())
@@ -227,7 +227,9 @@ def test_one_that_waits_while_its_topic_is_deleted_is_told_so() -> None:
         (None, ErrorCode.REQUEST_TIMED_OUT),
     ],
 )
-def test_an_unknown_outcome_is_told_as_unknown(outcome: Outcome | None, code: ErrorCode) -> None:
+def test_an_unknown_outcome_is_reported_as_unknown(
+    outcome: Outcome | None, code: ErrorCode
+) -> None:
     client = AClient()
     client.on_the_lane()
     begun = client.begin(a_batch())

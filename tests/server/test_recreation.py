@@ -1,4 +1,4 @@
-"""One name is deleted and given again, over and over, while clients go on using it."""
+"""A topic is deleted and recreated, over and over, while clients keep using it."""
 
 import asyncio
 from collections import Counter
@@ -31,7 +31,7 @@ GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 
 
 class Load:
-    """A producer and a consumer that know topics by their ids, until they are told to stop."""
+    """A producer and a consumer that identify topics by id, until they are stopped."""
 
     def __init__(self) -> None:
         self.topic_id = b""
@@ -41,7 +41,7 @@ class Load:
         self.has_read = asyncio.Event()
 
     async def produce(self, admin: Admin) -> None:
-        """Send records that hold the id of the topic that they are meant for."""
+        """Send records that contain the id of their topic."""
         while not self.is_over:
             topic_id = self.topic_id
             now_ms = SystemClock().now_ms()  # an old record would be deleted at once
@@ -68,7 +68,7 @@ class Load:
             self._count(found.error_code)
             for view in split_batches(found.records or b""):
                 for record in read_records(view):
-                    assert record.value == topic_id, "a record of a namesake"
+                    assert record.value == topic_id, "a record of an earlier topic"
                     self.records_read += 1
                     if topic_id == self.topic_id:
                         self.has_read.set()
@@ -79,7 +79,7 @@ class Load:
 
 
 @pytest.mark.parametrize("rounds", [40, pytest.param(200, marks=pytest.mark.long)])
-def test_a_name_is_given_again_many_times_under_load(rounds: int, tmp_path: Path) -> None:
+def test_a_topic_is_recreated_many_times_under_load(rounds: int, tmp_path: Path) -> None:
     async def go() -> None:
         load = Load()
         async with running(tmp_path / "data") as connect:

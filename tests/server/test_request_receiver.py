@@ -1,4 +1,4 @@
-"""Requests cut out of a stream, whatever pieces it comes in."""
+"""Requests are cut out of a stream, whatever pieces it arrives in."""
 
 import struct
 from typing import Any
@@ -22,7 +22,7 @@ def framed(body: bytes) -> bytes:
 
 
 def feed(receiver: Receiver, data: bytes) -> list[memoryview]:
-    """Hand over bytes as a transport does; what was read into is spoilt afterwards."""
+    """Deliver bytes like a transport; its buffer is overwritten afterwards."""
     frames = []
     while data:
         buffer = receiver.buffer()
@@ -50,21 +50,21 @@ def test_any_pieces_give_the_same_requests(sizes: list[int], cuts: list[int]) ->
     assert not receiver.is_within_frame
 
 
-def test_requests_are_the_receivers_own_and_can_be_written_to() -> None:
+def test_requests_are_writable_copies() -> None:
     receiver = a_receiver()
     small, large = feed(receiver, framed(bytes(LARGE_BYTES)) + framed(bytes(LARGE_BYTES + 1)))
     assert not small.readonly
     assert not large.readonly
 
 
-def test_a_large_request_keeps_its_bytes_while_others_come() -> None:
+def test_a_large_request_keeps_its_bytes_while_others_arrive() -> None:
     receiver = a_receiver()
     (first,) = feed(receiver, framed(bytes(2) + b"a" * 500_000))
     feed(receiver, framed(bytes(2) + b"b" * 500_000))
     assert set(first[2:]) == {ord("a")}
 
 
-def test_a_buffer_grows_with_the_bytes_that_come() -> None:
+def test_a_buffer_grows_with_the_received_bytes() -> None:
     receiver = a_receiver()
     feed(receiver, struct.pack(">i", 50 << 20) + bytes(1000))
     assert len(receiver.buffer()) < GROWTH * 1000
@@ -82,6 +82,6 @@ def test_a_length_out_of_range_is_refused(data: bytes) -> None:
         feed(a_receiver(frame_bytes_max=100, request_bytes_max=50), data)
 
 
-def test_produce_has_a_limit_of_its_own() -> None:
+def test_produce_has_a_separate_limit() -> None:
     receiver = a_receiver(frame_bytes_max=100, request_bytes_max=50)
     assert len(feed(receiver, framed(bytes(100)))) == 1

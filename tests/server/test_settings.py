@@ -34,7 +34,7 @@ def test_every_setting_of_a_topic_is_described_with_its_source(tmp_path: Path) -
     serve(tmp_path / "data", go)
 
 
-def test_a_broker_tells_its_settings_under_kafkas_names(tmp_path: Path) -> None:
+def test_a_broker_describes_its_settings_under_kafkas_names(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         found = await admin.describe(BROKER, "1")
         values = {c.name: c.value for c in found.configs}
@@ -51,7 +51,7 @@ def test_a_broker_tells_its_settings_under_kafkas_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("digits", [5_000, 32_767])
-def test_a_number_with_far_too_many_digits_is_no_broker(tmp_path: Path, digits: int) -> None:
+def test_a_number_with_far_too_many_digits_is_not_a_broker(tmp_path: Path, digits: int) -> None:
     async def go(admin: Admin) -> None:
         name = "1" * digits
         assert (await admin.describe(BROKER, name)).error_code == ErrorCode.INVALID_REQUEST
@@ -64,7 +64,7 @@ def test_a_number_with_far_too_many_digits_is_no_broker(tmp_path: Path, digits: 
     serve(tmp_path / "data", go)
 
 
-def test_single_settings_are_changed_and_act_at_once(tmp_path: Path) -> None:
+def test_single_settings_are_changed_and_take_effect_at_once(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders", settings=[("retention.ms", "1000")])
         assert await admin.produce("orders") == 0
@@ -78,7 +78,7 @@ def test_single_settings_are_changed_and_act_at_once(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_policies_are_added_and_taken_away(tmp_path: Path) -> None:
+def test_policies_can_be_appended_and_subtracted(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders")
         policy = "cleanup.policy"
@@ -105,7 +105,7 @@ def test_policies_are_added_and_taken_away(tmp_path: Path) -> None:
         ([("segment.ms", SET, "5"), ("no.such", SET, "1")], ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_a_change_that_makes_no_sense_changes_nothing(
+def test_an_invalid_change_changes_nothing(
     tmp_path: Path, changes: list[tuple[str, int, str | None]], code: ErrorCode
 ) -> None:
     async def go(admin: Admin) -> None:
@@ -119,7 +119,7 @@ def test_a_change_that_makes_no_sense_changes_nothing(
     serve(tmp_path / "data", go)
 
 
-def test_a_group_and_a_topic_that_are_not_there_cannot_be_changed(tmp_path: Path) -> None:
+def test_a_missing_group_or_topic_cannot_be_changed(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         change = ("num.partitions", SET, "1")
         code, _ = await admin.alter(change, topic="g", resource_type=GROUP)
@@ -140,7 +140,7 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_replacing_settings_resets_those_that_are_not_named(tmp_path: Path) -> None:
+def test_replacing_settings_resets_those_not_named(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders", settings=[("retention.ms", "1000")])
         assert await admin.replace(("segment.ms", "5000")) == 0

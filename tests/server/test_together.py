@@ -1,4 +1,4 @@
-"""What one request changes is under way all at once: the disk has answered nothing yet."""
+"""All changes of one request are started at once, before the disk has answered any."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 NAMES = [f"t{number:02}" for number in range(CHANGES_AT_ONCE_MAX)]
 TURNS = 10
-"""Of the event loop: far more than a handler needs to begin everything that it can."""
+"""Turns of the event loop: far more than a handler needs to start everything that it can."""
 
 
 async def begun(asked: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Begin to handle a request, until it waits for the disk."""
+    """Start handling a request, until it waits for the disk."""
     task = asyncio.ensure_future(asked)
     for _ in range(TURNS):
         await asyncio.sleep(0)
@@ -38,7 +38,7 @@ async def ended(memory: MemoryBroker, task: asyncio.Task[T]) -> T:
     return task.result()
 
 
-def test_all_topics_of_a_request_are_decided_on_before_one_is_committed() -> None:
+def test_all_topics_of_a_request_are_decided_before_one_is_committed() -> None:
     memory = MemoryBroker()
     catalog = memory.broker.catalog
 

@@ -1,4 +1,4 @@
-"""What Kafka's own tools set, list and ask for, over a socket."""
+"""What Kafka's own tools set, list and query, over a socket."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ REFUSED = [
 ]
 
 
-def test_a_topic_takes_every_setting_of_kafka_and_tells_it_again(tmp_path: Path) -> None:
+def test_a_topic_accepts_every_setting_of_kafka_and_describes_it(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         assert (await admin.create("orders", settings=TAKEN)).error_code == 0
         found = {c.name: c for c in (await admin.describe(TOPIC, "orders")).configs}
@@ -72,7 +72,7 @@ def test_a_topic_takes_every_setting_of_kafka_and_tells_it_again(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("name", "value"), REFUSED)
-def test_values_that_make_no_sense_are_refused(tmp_path: Path, name: str, value: str) -> None:
+def test_invalid_values_are_refused(tmp_path: Path, name: str, value: str) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders")
         code, message = await admin.alter((name, SET, value))
@@ -119,7 +119,7 @@ def test_groups_and_loggers_have_settings(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_what_has_settings_is_listed_by_kind(tmp_path: Path) -> None:
+def test_resources_with_settings_are_listed_by_kind(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders")
 
@@ -139,7 +139,7 @@ def test_what_has_settings_is_listed_by_kind(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_who_asks_what_it_may_do_is_told_that_it_may_do_all(tmp_path: Path) -> None:
+def test_clients_are_authorized_for_all_operations(tmp_path: Path) -> None:
     # Kafka's AclOperation: read 3, write 4, create 5, delete 6, alter 7, describe 8, cluster
     # action 9, describe configs 10, alter configs 11, idempotent write 12.
     on_topics = 0b110111111000

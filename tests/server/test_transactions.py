@@ -136,7 +136,7 @@ class Shop:
     async def written(
         self, producer: Producer, sequence: int, value: bytes, version: int
     ) -> PartitionProduceResponse:
-        # Of now: the broker's clock is the machine's, and it deletes what has expired.
+        # Current times: the broker's clock is the machine's, and it deletes expired records.
         now_ms = SystemClock().now_ms()
         batch = transactional(sequence, value, producer=producer, timestamp_ms=now_ms)
         data = PartitionProduceData(index=0, records=bytes(batch))
@@ -161,7 +161,7 @@ class Shop:
         return await self.ask(request, version, EndTxnResponse)
 
     async def fetch(self, isolation: int) -> Fetched:
-        """Read all from the start, as a consumer does: an answer may bring less than there is."""
+        """Read everything from the start, like a consumer: an answer may be incomplete."""
         found = await self._fetch(0, isolation)
         data, aborted = bytes(found.records or b""), list(found.aborted_transactions or ())
         while found.records:
@@ -188,7 +188,7 @@ class Shop:
         return answer.responses[0].partitions[0]
 
     async def stable_at(self, offset: int) -> None:
-        """Wait until all before an offset is decided: partitions are told after the answer."""
+        """Wait until everything before an offset is decided: markers follow the answer."""
         async with asyncio.timeout(SECONDS_MAX):
             while await self.latest(1) < offset:
                 pass
@@ -220,7 +220,7 @@ def in_shop(data: Path, story: Callable[[Shop], Coroutine[None, None, None]]) ->
     asyncio.run(go())
 
 
-def test_the_broker_says_that_it_serves_the_second_version_of_transactions(tmp_path: Path) -> None:
+def test_the_broker_announces_the_second_version_of_transactions(tmp_path: Path) -> None:
     async def story(shop: Shop) -> None:
         answer = await shop.ask(ApiVersionsRequest(), 3, ApiVersionsResponse)
         levels = {one.name: one.max_version_level for one in answer.finalized_features}
@@ -229,7 +229,7 @@ def test_the_broker_says_that_it_serves_the_second_version_of_transactions(tmp_p
     in_shop(tmp_path, story)
 
 
-def test_with_v2_a_partition_is_added_by_writing_and_each_end_raises_the_epoch(
+def test_with_v2_writing_adds_a_partition_and_each_end_raises_the_epoch(
     tmp_path: Path,
 ) -> None:
     async def story(shop: Shop) -> None:
@@ -257,7 +257,7 @@ def test_with_v2_a_partition_is_added_by_writing_and_each_end_raises_the_epoch(
     in_shop(tmp_path, story)
 
 
-def test_a_partition_that_was_not_added_is_refused_as_each_version_knows_it(tmp_path: Path) -> None:
+def test_a_partition_that_was_not_added_is_refused_with_each_versions_error(tmp_path: Path) -> None:
     async def story(shop: Shop) -> None:
         producer = await shop.init()
         assert await shop.write(producer, 0, b"x", 10) == ErrorCode.INVALID_TXN_STATE
@@ -268,7 +268,7 @@ def test_a_partition_that_was_not_added_is_refused_as_each_version_knows_it(tmp_
     in_shop(tmp_path, story)
 
 
-def test_numbers_of_an_aborted_transaction_need_a_new_epoch(tmp_path: Path) -> None:
+def test_reusing_sequences_of_an_aborted_transaction_needs_a_new_epoch(tmp_path: Path) -> None:
     async def story(shop: Shop) -> None:
         producer = await shop.init()
         assert await shop.add(producer) == ErrorCode.NONE
@@ -278,7 +278,7 @@ def test_numbers_of_an_aborted_transaction_need_a_new_epoch(tmp_path: Path) -> N
         assert await shop.add(producer) == ErrorCode.NONE
         answer = await shop.written(producer, 0, b"other records", 10)
         assert answer.error_code == ErrorCode.UNKNOWN_PRODUCER_ID
-        assert answer.log_start_offset == 0, "without it the Java client asks again and again"
+        assert answer.log_start_offset == 0, "without it the Java client retries again and again"
         assert (await shop.end(producer, 4, is_commit=False)).error_code == ErrorCode.NONE
         higher = await shop.init()
         assert higher.epoch > producer.epoch
@@ -305,7 +305,9 @@ def test_a_transaction_without_records_is_refused_at_once(tmp_path: Path) -> Non
     in_shop(tmp_path, story)
 
 
-def test_what_is_open_is_not_read_nor_listed_by_those_who_read_committed(tmp_path: Path) -> None:
+def test_readers_of_committed_records_neither_see_nor_list_open_transactions(
+    tmp_path: Path,
+) -> None:
     async def story(shop: Shop) -> None:
         producer = await shop.init()
         await shop.write(producer, 0, b"x", 12)
@@ -318,7 +320,7 @@ def test_what_is_open_is_not_read_nor_listed_by_those_who_read_committed(tmp_pat
     in_shop(tmp_path, story)
 
 
-def test_a_fenced_producer_is_told_so_as_its_version_knows_it(tmp_path: Path) -> None:
+def test_a_fenced_producer_gets_its_versions_error(tmp_path: Path) -> None:
     async def story(shop: Shop) -> None:
         old = await shop.init()
         await shop.init()
@@ -330,7 +332,7 @@ def test_a_fenced_producer_is_told_so_as_its_version_knows_it(tmp_path: Path) ->
     in_shop(tmp_path, story)
 
 
-def test_b26_an_end_that_comes_late_over_an_old_connection_ends_nothing(tmp_path: Path) -> None:
+def test_b26_a_late_end_on_an_old_connection_ends_nothing(tmp_path: Path) -> None:
     async def story(shop: Shop) -> None:
         producer = await shop.init()
         await shop.add(producer)
@@ -370,7 +372,7 @@ def test_brokers_verify_several_transactions_at_once(tmp_path: Path) -> None:
     in_shop(tmp_path, story)
 
 
-def test_an_unknown_topic_spoils_the_whole_request(tmp_path: Path) -> None:
+def test_an_unknown_topic_fails_the_whole_request(tmp_path: Path) -> None:
     async def story(shop: Shop) -> None:
         producer = await shop.init()
         topics = tuple(
@@ -428,13 +430,13 @@ def test_offsets_of_a_transaction_are_unstable_until_it_ends(tmp_path: Path) -> 
         await shop.end(producer, 3)
         async with asyncio.timeout(SECONDS_MAX):
             while (found := await offset(shop))[0] == ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                pass  # the group is told after the answer
+                pass  # the marker reaches the group after the answer
         assert found == (ErrorCode.NONE, 5)
 
     in_shop(tmp_path, story)
 
 
-def test_administrators_list_and_describe_what_is_open(tmp_path: Path) -> None:
+def test_administrators_list_and_describe_open_transactions(tmp_path: Path) -> None:
     async def story(shop: Shop) -> None:
         producer = await shop.init()
         await shop.write(producer, 0, b"x", 12)

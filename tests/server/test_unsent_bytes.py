@@ -1,4 +1,4 @@
-"""Clients that ask and do not read: what they cost is counted, and bounded."""
+"""Clients that send requests and do not read: their cost is counted and bounded."""
 
 import asyncio
 import socket
@@ -27,16 +27,16 @@ async def filled(broker: Running) -> Peer:
 
 
 def a_deaf_socket(port: int) -> socket.socket:
-    """Return a socket that asks for everything and reads nothing."""
+    """Return a socket that requests everything and reads nothing."""
     deaf = socket.socket()
     deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
     deaf.connect(("127.0.0.1", port))
-    for number in range(10):  # what the broker's socket takes is never all of these
+    for number in range(10):  # the broker's socket never takes all of these
         deaf.sendall(a_fetch(TOPIC, number))
     return deaf
 
 
-def test_what_a_client_does_not_take_is_counted_until_it_takes_it_or_hangs_up(
+def test_unsent_bytes_are_counted_until_the_client_reads_or_disconnects(
     tmp_path: Path,
 ) -> None:
     async def go() -> None:
@@ -59,7 +59,7 @@ def test_what_a_client_does_not_take_is_counted_until_it_takes_it_or_hangs_up(
     asyncio.run(go())
 
 
-def test_when_much_is_not_taken_others_get_little_at_a_time_but_never_nothing(
+def test_when_much_is_unsent_others_get_little_at_a_time_but_never_nothing(
     tmp_path: Path,
 ) -> None:
     async def go() -> None:
@@ -79,7 +79,7 @@ def test_when_much_is_not_taken_others_get_little_at_a_time_but_never_nothing(
     asyncio.run(go())
 
 
-def test_over_the_limit_little_is_given_and_never_more_than_was_asked_for() -> None:
+def test_over_the_limit_little_is_served_and_never_more_than_requested() -> None:
     untaken = Untaken(100)
     assert untaken.fitting(5 << 20) == 5 << 20
     untaken.held_bytes = 101

@@ -1,4 +1,4 @@
-"""Simulated disks for tests, and what tests do with them again and again."""
+"""Simulated disks for tests, and operations that many tests need."""
 
 import random
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Later:
         self.waiting.pop(number)[1]()
 
     def take_slices(self, slices: Slices) -> None:
-        """Let slices of long work wait here, too."""
+        """Queue the slices of long work here, too."""
         slices.on_wanted = lambda: self(0, slices.run)
 
 

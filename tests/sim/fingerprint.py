@@ -1,4 +1,4 @@
-"""Everything that a run comes to, as a few lines of text: two equal runs have equal lines.
+"""The results of a run as a few lines of text: two equal runs have equal lines.
 
 `python -m tests.sim.fingerprint 3 4` prints those of seeds 3 and 4, for another process to compare.
 """
@@ -16,7 +16,7 @@ STEPS = 800
 
 
 def fingerprint(seed: int) -> list[str]:
-    """Run a seed through trouble and peace, and describe its counts, its time and its logs."""
+    """Run a seed with its faults and recovery; describe its counts, its time and its logs."""
     world = World(seed)
     mischief = Mischief(world)
     mischief.begin()

@@ -1,4 +1,4 @@
-"""Plays seeds of one world. What a single seed brings depends on every step that the code takes."""
+"""Runs seeds of one world. What a single seed does depends on every step that the code takes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ STEPS = 6_000
 
 
 def play_seeds(world: Kind, seeds: Iterable[int]) -> Counter[str]:
-    """Play seeds that must not fail; return how often each thing happened in all of them."""
+    """Run seeds that must not fail; return how often each thing happened in all of them."""
     counts = Counter[str]()
     for seed in seeds:
         result = try_seed(seed, STEPS, world)

@@ -1,4 +1,4 @@
-"""A cluster that looks after itself: what is lost is replaced, what is drained is emptied."""
+"""A cluster that maintains itself: lost brokers are replaced, drained ones are emptied."""
 
 from collections import Counter
 from dataclasses import replace
@@ -24,7 +24,7 @@ REPLACE_MS = 2_000
 
 
 def a_world(brokers: int, *, moves_max: int = 10, auto_rebalance: bool = True) -> BrokerWorld:
-    """A cluster that is impatient, and one topic of six partitions on it."""
+    """A cluster with short timeouts, and one topic of six partitions on it."""
     cluster = ClusterConfig(
         look_ms=50,
         plan_ms=100,
@@ -72,7 +72,7 @@ def test_a_drained_broker_is_emptied_and_nothing_is_lost() -> None:
 
 @pytest.mark.complains("disk_full folder=simulated free_bytes=*")
 @pytest.mark.event("moves_not_begun", "moves_begun")
-def test_moves_that_cannot_be_begun_for_want_of_room_begin_when_there_is_some() -> None:
+def test_moves_blocked_by_a_full_disk_start_when_there_is_room() -> None:
     world = a_world(4)
     drain(world, 2)
     catalog = world.leading(CATALOG_GROUP)
@@ -84,7 +84,7 @@ def test_moves_that_cannot_be_begun_for_want_of_room_begin_when_there_is_some() 
     wait(world, lambda: holds(world)[2] == 0 and is_of_one_mind(world))
 
 
-def test_the_replicas_of_a_broker_that_stays_away_are_replaced_and_not_before() -> None:
+def test_the_replicas_of_a_lost_broker_are_replaced_after_the_delay_and_not_before() -> None:
     world = a_world(4)
     before = topic(world).replicas
     world.nodes[3].kill()
@@ -99,7 +99,7 @@ def test_the_replicas_of_a_broker_that_stays_away_are_replaced_and_not_before() 
 
 @pytest.mark.event("moves_begun")
 @pytest.mark.requirement("CORE-8")
-def test_a_broker_that_is_added_gets_its_share_a_few_partitions_at_a_time() -> None:
+def test_a_new_broker_gets_its_share_a_few_partitions_at_a_time() -> None:
     world = a_world(3, moves_max=2)
     most: list[int] = []
     world.on_acted = lambda _: most.append(len(topic(world).moves)) if world.able() else None
@@ -112,7 +112,7 @@ def test_a_broker_that_is_added_gets_its_share_a_few_partitions_at_a_time() -> N
     assert not topic(world).moves
 
 
-def test_a_broker_that_is_added_gets_nothing_where_that_is_not_wanted() -> None:
+def test_a_new_broker_gets_no_partitions_where_rebalancing_is_off() -> None:
     world = a_world(3, auto_rebalance=False)
     new = join(world)
     pass_ms(world, 3_000)
@@ -139,7 +139,7 @@ def test_internal_topics_grow_with_the_cluster() -> None:
     wait(world, lambda: is_of_one_mind(world))
 
 
-def test_a_new_leader_of_the_catalog_goes_on_where_the_last_one_was() -> None:
+def test_a_new_leader_of_the_catalog_continues_the_moves_of_the_last_one() -> None:
     world = a_world(5)
     drain(world, 4)
     wait(world, lambda: bool(topic(world).moves))

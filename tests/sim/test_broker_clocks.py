@@ -1,4 +1,4 @@
-"""Clocks that are wrong, and jump, while brokers delete what is old."""
+"""Clocks that are wrong, and jump, while brokers delete old records."""
 
 import pytest
 
@@ -12,5 +12,5 @@ pytestmark = pytest.mark.simulation
     "clock_in_doubt node=*; nothing is deleted by age meanwhile",
     "clock_believed node=*: deletion by age resumes",
 )
-def test_what_is_young_survives_wrong_clocks() -> None:
+def test_young_records_survive_wrong_clocks() -> None:
     assert play_seeds(Kind.CLOCKS, [2, 3, 5, 17])["clocks set wrong"] > 0

@@ -15,5 +15,5 @@ pytestmark = [
 ]
 
 
-def test_nothing_is_lost_to_an_old_copy_that_is_found_out() -> None:
+def test_nothing_is_lost_to_a_detected_old_copy() -> None:
     assert play_seeds(Kind.COPIES, [5, 10, 12])["images restored"] > 0

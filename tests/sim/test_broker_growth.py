@@ -32,7 +32,7 @@ CLUSTER = ClusterConfig(look_ms=50, plan_ms=100, voter_replace_ms=REPLACE_MS)
 
 
 def wait(world: BrokerWorld, is_done: Callable[[], bool]) -> None:
-    assert world.run_until(is_done, STEPS_MAX), "it does not come to be"
+    assert world.run_until(is_done, STEPS_MAX), "the condition never holds"
 
 
 def pass_ms(world: BrokerWorld, duration: int) -> None:
@@ -41,7 +41,7 @@ def pass_ms(world: BrokerWorld, duration: int) -> None:
 
 
 def a_world(brokers: int, *, racks: int = 1) -> BrokerWorld:
-    """One broker that begins a cluster, and others that have joined it."""
+    """One broker that starts a cluster, and others that have joined it."""
     settings = BrokerSettings(
         brokers=1, voters=1, racks=racks, broker=BrokerConfig(cluster=CLUSTER)
     )
@@ -95,7 +95,7 @@ def broker_of(world: BrokerWorld, node: NodeId) -> Broker:
 
 
 def is_voting_without(world: BrokerWorld, node: NodeId) -> bool:
-    """Whether three others keep the catalog, also while nobody may lead it."""
+    """Whether three others keep the catalog, also while none of them may lead it."""
     found = world.leading(CATALOG_GROUP)
     if found is None:
         return False
@@ -106,14 +106,14 @@ def directory_of(world: BrokerWorld, node: NodeId) -> bytes:
     return broker_of(world, 1).catalog.brokers[node].directory
 
 
-def test_two_brokers_are_one_voter_and_one_that_learns() -> None:
+def test_two_brokers_are_one_voter_and_one_learner() -> None:
     world = a_world(2)
     pass_ms(world, 3_000)
     assert voters(world) == Voters(voters=(1,), learners=(2,))
 
 
 @pytest.mark.parametrize(("brokers", "count"), [(3, 3), (4, 3), (5, 5), (6, 5)])
-def test_voters_grow_with_the_brokers_by_themselves(brokers: int, count: int) -> None:
+def test_voters_are_added_automatically_as_brokers_join(brokers: int, count: int) -> None:
     world = a_world(brokers)
     wait(world, lambda: has_right_voters(world))
     assert len(voters(world).voters) == count
@@ -122,7 +122,7 @@ def test_voters_grow_with_the_brokers_by_themselves(brokers: int, count: int) ->
     assert set(voters(world).members) == set(range(1, brokers + 1))
 
 
-def test_a_broker_that_was_admitted_and_never_came_is_a_learner_and_holds_nobody_up() -> None:
+def test_an_admitted_broker_that_never_starts_is_a_learner_and_delays_nothing() -> None:
     world = a_world(3)
     node = join(world, starts=False)
     wait(world, lambda: node in voters(world).learners)
@@ -133,10 +133,10 @@ def test_a_broker_that_was_admitted_and_never_came_is_a_learner_and_holds_nobody
     assert node in voters(world).learners
 
 
-def test_a_learner_that_is_cut_off_gets_no_vote_and_the_other_does_not_vote_alone() -> None:
+def test_an_isolated_learner_gets_no_vote_and_the_other_does_not_vote_alone() -> None:
     world = a_world(2)
     for node in (1, 2):
-        world.network.cut(3, node)  # it hears, and is not heard
+        world.network.cut(3, node)  # it receives, and cannot send
     assert join(world, starts=False) == 3
     world.add(3, Voters(voters=()), directory_of(world, 3))
     pass_ms(world, 3_000)
@@ -160,7 +160,7 @@ def test_a_learner_whose_disk_is_behind_gets_no_vote() -> None:
     wait(world, lambda: voters(world).voters == (1, 2, 3))
 
 
-def test_a_voter_that_is_back_in_time_keeps_its_vote() -> None:
+def test_a_voter_that_returns_in_time_keeps_its_vote() -> None:
     world = a_world(4)
     wait(world, lambda: has_right_voters(world))
     before = voters(world)
@@ -173,7 +173,7 @@ def test_a_voter_that_is_back_in_time_keeps_its_vote() -> None:
     assert voters(world) == before
 
 
-def test_a_voter_that_stays_away_is_replaced_and_learns_when_it_is_back() -> None:
+def test_an_absent_voter_is_replaced_and_returns_as_a_learner() -> None:
     world = a_world(4)
     wait(world, lambda: has_right_voters(world))
     before = voters(world)
@@ -190,7 +190,7 @@ def test_a_voter_that_stays_away_is_replaced_and_learns_when_it_is_back() -> Non
     assert away in voters(world).learners
 
 
-def test_a_leader_that_stays_away_is_replaced_too() -> None:
+def test_an_absent_leader_is_replaced_too() -> None:
     world = a_world(4)
     wait(world, lambda: has_right_voters(world))
     away = leader(world)
@@ -198,7 +198,7 @@ def test_a_leader_that_stays_away_is_replaced_too() -> None:
     wait(world, lambda: is_voting_without(world, away))
 
 
-def test_without_anybody_to_take_its_place_a_lost_voter_stays_one() -> None:
+def test_a_lost_voter_stays_one_while_there_is_no_replacement() -> None:
     world = a_world(3)
     wait(world, lambda: has_right_voters(world))
     away = next(node for node in voters(world).voters if node != leader(world))
@@ -221,10 +221,10 @@ def test_a_drained_broker_gives_up_its_vote_and_can_be_removed() -> None:
     for other in set(world.nodes) - {node}:
         broker = world.nodes[other].broker
         assert broker is not None
-        assert not broker.replicas.is_reachable(node), "no beats go to it any more"
+        assert not broker.replicas.is_reachable(node), "it gets no more beats"
 
 
-def test_a_broker_that_was_removed_never_serves_again_though_it_has_its_disk() -> None:
+def test_a_removed_broker_never_serves_again_even_with_its_disk() -> None:
     world = a_world(4)
     wait(world, lambda: has_right_voters(world))
     node = next(one for one in world.nodes if one != leader(world))
@@ -239,7 +239,7 @@ def test_a_broker_that_was_removed_never_serves_again_though_it_has_its_disk() -
     assert node not in voters(world).members
 
 
-def test_three_brokers_without_one_are_one_voter_and_one_that_learns() -> None:
+def test_after_one_of_three_brokers_is_removed_there_are_one_voter_and_one_learner() -> None:
     world = a_world(3)
     wait(world, lambda: has_right_voters(world))
     refused = ask(world, RemoveBroker(node=3))
@@ -251,15 +251,15 @@ def test_three_brokers_without_one_are_one_voter_and_one_that_learns() -> None:
     wait(world, lambda: len(voters(world).members) == 2)
 
 
-def test_voters_stand_in_different_racks_where_they_can() -> None:
+def test_voters_are_in_different_racks_where_possible() -> None:
     world = a_world(5, racks=3)
     wait(world, lambda: has_right_voters(world))
-    world = a_world(4, racks=3)  # brokers 1 and 4 stand in the same
+    world = a_world(4, racks=3)  # brokers 1 and 4 are in the same rack
     wait(world, lambda: has_right_voters(world))
     assert {node % 3 for node in voters(world).voters} == {0, 1, 2}
 
 
-def test_all_brokers_can_be_killed_and_go_on_as_they_were() -> None:
+def test_all_brokers_can_be_killed_and_restart_as_they_were() -> None:
     world = a_world(3)
     wait(world, lambda: has_right_voters(world))
     for machine in world.nodes.values():

@@ -1,4 +1,4 @@
-"""What is set for brokers while they run holds on each of them, and after crashes."""
+"""Broker settings changed at run time apply on each broker, and survive crashes."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ RATE = "leader.replication.throttled.rate"
 
 
 def put(world: BrokerWorld, node: NodeId, settings: Mapping[str, str], through: int = 0) -> None:
-    """Set something for a broker, or for all, through one that is there."""
+    """Set something for one broker or for all, through a broker that is up."""
     answers: list[KafkaesqueError | None] = []
     world.ask_broker(
         world.able()[through],
@@ -40,7 +40,7 @@ def retention_ms(world: BrokerWorld, node: NodeId) -> int:
     return broker_of(world, node).live.defaults.retention_ms
 
 
-def test_what_is_set_holds_on_every_broker_and_again_after_all_were_killed() -> None:
+def test_a_setting_applies_on_every_broker_also_after_all_were_killed() -> None:
     world = a_world()
     put(world, ALL_BROKERS, {RETENTION: "5000"}, through=1)
     put(world, 2, {RETENTION: "7000"}, through=2)
@@ -48,7 +48,7 @@ def test_what_is_set_holds_on_every_broker_and_again_after_all_were_killed() -> 
     expected = {node: 7000 if node == 2 else 5000 for node in world.nodes}
     wait(world, lambda: {node: retention_ms(world, node) for node in world.nodes} == expected)
     held = broker_of(world, 3).partition("orders", 0).settings
-    assert held.retention_ms == 5000, "partitions that are open follow"
+    assert held.retention_ms == 5000, "open partitions follow"
     for machine in world.nodes.values():
         machine.kill()
     for machine in world.nodes.values():
@@ -58,7 +58,7 @@ def test_what_is_set_holds_on_every_broker_and_again_after_all_were_killed() -> 
     assert broker_of(world, 2).partition("orders", 0).settings.retention_ms == 7000
 
 
-def test_what_is_set_survives_the_loss_of_the_leader_of_the_catalog() -> None:
+def test_a_setting_survives_the_loss_of_the_leader_of_the_catalog() -> None:
     world = a_world()
     put(world, ALL_BROKERS, {RETENTION: "5000"})
     leader = broker_of(world, 1).leader_of(CATALOG_GROUP).node
@@ -74,13 +74,13 @@ def test_what_is_set_survives_the_loss_of_the_leader_of_the_catalog() -> None:
     wait(world, lambda: all(retention_ms(world, node) == 7 * day_ms for node in world.nodes))
 
 
-def test_a_higher_rate_lets_a_move_end_soon_that_a_low_one_holds_up() -> None:
+def test_a_higher_rate_finishes_a_move_that_a_low_one_delays() -> None:
     world = a_world([[1]], with_moves(catch_up_bytes_per_second=400))
     put(world, ALL_BROKERS, {RATE: "1"})
     fill(world, 40)
     assert move(world, [2]) is None
     pass_ms(world, 20_000)
-    assert orders(world).moves, "at 400 bytes in a second it would be done"
+    assert orders(world).moves, "at 400 bytes per second it would be done"
     put(world, 1, {RATE: str(32 << 20)})
     began = world.clock.time
     wait(world, lambda: is_settled(world))
@@ -93,7 +93,7 @@ def test_no_more_partitions_catch_up_at_once_than_is_set() -> None:
     assert most_that_catch_up_at_once(world) == 1
 
 
-def test_replicas_wait_for_a_broker_as_long_as_is_set_and_are_then_replaced() -> None:
+def test_replicas_of_a_lost_broker_are_replaced_after_the_delay_that_is_set() -> None:
     world = a_caring_world(4)
     put(world, ALL_BROKERS, {REPLACE: "1000000"})
     before = topic(world).replicas
@@ -104,7 +104,7 @@ def test_replicas_wait_for_a_broker_as_long_as_is_set_and_are_then_replaced() ->
     wait(world, lambda: holds(world)[3] == 0 and not topic(world).moves)
 
 
-def test_a_new_broker_gets_its_share_once_that_is_set_and_so_many_at_a_time() -> None:
+def test_a_new_broker_gets_its_share_once_that_is_enabled_a_few_at_a_time() -> None:
     world = a_caring_world(3, auto_rebalance=False)
     put(world, ALL_BROKERS, {"cluster.moves_max": "2"})
     most: list[int] = []

@@ -1,4 +1,4 @@
-"""Members of a consumer group on simulated clusters: their checks notice, and they come to rest."""
+"""Members of a consumer group on simulated clusters: their checks work, and they settle."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def test_members_share_the_partitions_while_coordinators_die(seed: int) -> None:
     assert report.counts["members fenced"] > 0
 
 
-def test_a_partition_that_two_are_given_in_one_epoch_is_noticed() -> None:
+def test_a_partition_assigned_to_two_members_in_one_epoch_is_noticed() -> None:
     out = GivenOut()
     out.told("one", told(3))
     out.told("one", told(3))
@@ -53,7 +53,7 @@ def test_a_partition_that_two_are_given_in_one_epoch_is_noticed() -> None:
         out.told("one", told(4))
 
 
-def test_an_epoch_is_over_for_those_whose_partition_another_one_has() -> None:
+def test_a_member_whose_partition_was_reassigned_has_a_stale_epoch() -> None:
     out = GivenOut()
     out.told("one", told(3))
     assert not out.is_over("one", 3, PLACE)

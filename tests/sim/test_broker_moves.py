@@ -48,7 +48,7 @@ def orders(world: BrokerWorld, node: NodeId = 1) -> Topic:
 def move(
     world: BrokerWorld, nodes: Sequence[NodeId], index: int = 0, through: NodeId = 1
 ) -> KafkaesqueError | None:
-    """Begin a move, or call it off; return what the broker answered."""
+    """Start a move, or cancel it; return what the broker answered."""
     answers: list[KafkaesqueError | None] = []
     moves = [(orders(world, through).topic_id, index, nodes)]
     try:
@@ -79,7 +79,7 @@ def holders(world: BrokerWorld, index: int = 0) -> list[NodeId]:
 
 
 @pytest.mark.event("move_begun", "voters_changed", "move_ended")
-def test_a_partition_goes_to_other_brokers_with_all_its_records() -> None:
+def test_a_partition_moves_to_other_brokers_with_all_its_records() -> None:
     world = a_world()
     fill(world)
     assert move(world, [4, 5, 3]) is None
@@ -95,7 +95,7 @@ def test_a_partition_goes_to_other_brokers_with_all_its_records() -> None:
 
 
 @pytest.mark.event("move_begun", "move_ended")
-def test_whoever_holds_a_partition_tells_that_it_moves_and_where_it_is_then(
+def test_every_replica_reports_the_move_and_the_partitions_new_place(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = a_world()
@@ -109,7 +109,7 @@ def test_whoever_holds_a_partition_tells_that_it_moves_and_where_it_is_then(
     }
 
 
-def test_a_new_replica_begins_without_knowing_who_votes() -> None:
+def test_a_new_replica_starts_without_knowing_the_voters() -> None:
     world = a_world()
     assert move(world, [4, 5, 3]) is None
     wait(world, lambda: is_settled(world))
@@ -119,7 +119,7 @@ def test_a_new_replica_begins_without_knowing_who_votes() -> None:
         )
 
 
-def test_the_group_shows_the_number_of_every_move_even_of_one_that_changes_nothing() -> None:
+def test_the_group_has_the_number_of_every_move_even_of_one_that_changes_nothing() -> None:
     world = a_world()
     group = group_of(orders(world), 0)
     for number, nodes in enumerate(([3, 2, 1], [4, 2, 1]), start=1):
@@ -130,7 +130,7 @@ def test_the_group_shows_the_number_of_every_move_even_of_one_that_changes_nothi
         assert leader.raft.voters == Voters(voters=tuple(sorted(nodes)), move=number)
 
 
-def test_a_move_is_not_over_before_its_last_change_is_committed() -> None:
+def test_a_move_is_not_done_before_its_last_change_is_committed() -> None:
     world = a_world([[4, 5]])
     replica = broker_of(world, 4).partition("orders", 0).replica
     assert move(world, [4]) is None
@@ -144,7 +144,7 @@ def test_a_move_is_not_over_before_its_last_change_is_committed() -> None:
 @pytest.mark.parametrize(
     ("before", "after"), [([1], [2]), ([1], [1, 2, 3]), ([1, 2, 3], [2]), ([1, 2], [4, 5])]
 )
-def test_a_partition_may_get_more_replicas_or_fewer(
+def test_a_partition_can_get_more_or_fewer_replicas(
     before: list[NodeId], after: list[NodeId]
 ) -> None:
     world = a_world([before])
@@ -165,7 +165,7 @@ def test_records_are_written_while_the_partition_moves() -> None:
             try:
                 outcomes = write(world, "orders")
             except KafkaesqueError:
-                continue  # it is being handed over
+                continue  # leadership is being transferred
             wait(world, lambda done=outcomes: bool(done))  # type: ignore[misc]
             written += outcomes == [Outcome.COMMITTED]
     wait(world, lambda: is_of_one_mind(world))
@@ -186,22 +186,22 @@ def test_a_move_to_a_broker_that_is_down_waits_for_it() -> None:
     assert holders(world) == [1, 2, 5]
 
 
-def test_a_leader_that_is_to_go_hands_over_at_once() -> None:
+def test_a_leader_to_be_removed_transfers_leadership_at_once() -> None:
     world = a_world([[1]])
     began = world.clock.time
     for node in (2, 3, 4):
         assert move(world, [node]) is None
         wait(world, lambda: is_done(world))
     ticks = (world.clock.time - began) // SETTINGS.tick_ms
-    assert ticks < 2 * PREFERRED_TICKS, "or the second and third waited for others to hand over"
+    assert ticks < 2 * PREFERRED_TICKS, "otherwise the second and third wait for transfers"
 
 
-def test_a_move_that_is_done_is_reported_until_the_catalog_has_heard_of_it() -> None:
+def test_a_finished_move_is_reported_until_the_catalog_confirms_it() -> None:
     world = a_world([[4, 5]])
     replica = broker_of(world, 4).partition("orders", 0).replica
     assert move(world, [4]) is None
     wait(world, lambda: replica.raft.voters.move == 1)
-    for node in (1, 2, 3):  # which leaves the catalog without a majority, be it of three or five
+    for node in (1, 2, 3):  # so the catalog has no majority, whether of three or five
         world.nodes[node].kill()
     wait(world, lambda: replica.raft.voters.voters == (4,))
     world.run(2_000)
@@ -212,7 +212,7 @@ def test_a_move_that_is_done_is_reported_until_the_catalog_has_heard_of_it() -> 
     assert holders(world) == [4]
 
 
-def test_nobody_goes_while_those_who_are_to_stay_are_down() -> None:
+def test_no_replica_leaves_while_the_remaining_ones_are_down() -> None:
     world = a_world()
     replica = broker_of(world, 1).partition("orders", 0).replica
     assert move(world, [4, 5]) is None
@@ -239,7 +239,7 @@ def test_a_dead_broker_is_replaced_without_its_help() -> None:
     check_holdings(world)
 
 
-def test_a_new_leader_goes_on_with_the_move() -> None:
+def test_a_new_leader_continues_the_move() -> None:
     world = a_world()
     fill(world)
     assert move(world, [3, 4, 5], through=3) is None
@@ -252,7 +252,7 @@ def test_a_new_leader_goes_on_with_the_move() -> None:
     assert holders(world) == [3, 4, 5]
 
 
-def test_a_move_that_is_called_off_leads_back_to_where_the_partition_was() -> None:
+def test_a_cancelled_move_returns_the_partition_to_its_old_place() -> None:
     world = a_world()
     fill(world)
     world.nodes[5].kill()
@@ -268,7 +268,7 @@ def test_a_move_that_is_called_off_leads_back_to_where_the_partition_was() -> No
     check_holdings(world)
 
 
-def test_a_partition_that_comes_back_is_filled_anew_and_votes_only_then() -> None:
+def test_a_partition_that_returns_to_a_broker_is_refilled_before_it_votes() -> None:
     world = a_world()
     fill(world, 5)
     for nodes in ([4, 5, 3], [1, 2, 3], [4]):
@@ -279,7 +279,7 @@ def test_a_partition_that_comes_back_is_filled_anew_and_votes_only_then() -> Non
     assert broker_of(world, 4).partition("orders", 0).high_watermark == 8
 
 
-def test_a_broker_that_left_keeps_its_term_and_has_no_vote_when_it_comes_back() -> None:
+def test_a_broker_that_left_a_group_keeps_its_term_and_returns_without_a_vote() -> None:
     world = a_world()
     term = broker_of(world, 1).partition("orders", 0).term
     assert move(world, [4, 5, 3]) is None
@@ -295,7 +295,7 @@ def test_a_broker_that_left_keeps_its_term_and_has_no_vote_when_it_comes_back() 
     assert leader_of(world, "orders") is world.nodes[1]
 
 
-def test_the_files_of_a_partition_that_left_go_even_after_a_crash_in_the_middle() -> None:
+def test_the_files_of_a_removed_partition_are_deleted_even_after_a_crash_in_between() -> None:
     world = a_world()
     fill(world)
     assert move(world, [4, 5, 3]) is None
@@ -308,7 +308,7 @@ def test_the_files_of_a_partition_that_left_go_even_after_a_crash_in_the_middle(
     assert world.nodes[1].disk.list(folder.split("/")[0]) == []
 
 
-def test_a_topic_that_is_deleted_while_it_moves_is_gone_everywhere() -> None:
+def test_a_topic_deleted_during_a_move_is_gone_everywhere() -> None:
     world = a_world()
     world.nodes[5].kill()
     assert move(world, [4, 5]) is None
@@ -331,12 +331,12 @@ def with_moves(**limits: int) -> BrokerSettings:
 
 
 def lacking(world: BrokerWorld) -> list[int]:
-    """How many entries each new replica lacks, as the leader of its partition tells."""
+    """How many entries each new replica lacks, as reported by the leader of its partition."""
     moves = [one for node in world.nodes for one in broker_of(world, node).moves()]
     return [lack.entries for one in moves if one.behind for lack in one.behind.values()]
 
 
-def test_new_replicas_get_no_more_than_they_are_allowed_and_tell_how_far_they_are() -> None:
+def test_new_replicas_stay_within_their_rate_and_report_their_progress() -> None:
     world = a_world([[1]], with_moves(catch_up_bytes_per_second=400))
     fill(world, 40)
     began = world.clock.time
@@ -349,7 +349,7 @@ def test_new_replicas_get_no_more_than_they_are_allowed_and_tell_how_far_they_ar
 
     wait(world, look)
     seconds = (world.clock.time - began) / 1000
-    assert 5 < seconds < 20, "40 batches of some 70 bytes take a while"
+    assert 5 < seconds < 20, "40 batches of about 70 bytes take a while"
     assert max(lacks) > 30
     assert lacks == sorted(lacks, reverse=True)
 
@@ -404,7 +404,7 @@ def drain(world: BrokerWorld, node: NodeId) -> None:
     wait(world, lambda: answers == [None])
 
 
-def test_nothing_new_is_put_on_a_broker_that_is_drained() -> None:
+def test_a_drained_broker_gets_no_new_partitions() -> None:
     world = a_world()
     drain(world, 4)
     assert isinstance(move(world, [4, 5]), InvalidAssignment)
@@ -431,12 +431,12 @@ def remove(world: BrokerWorld, node: NodeId) -> KafkaesqueError | None:
     return answers[0]
 
 
-def test_a_broker_is_removed_when_it_holds_nothing_and_not_before() -> None:
+def test_a_broker_can_be_removed_only_when_it_hosts_nothing() -> None:
     world = a_world([[4, 1]])
     assert isinstance(remove(world, 4), BrokerInUse)
     assert isinstance(remove(world, 2), BrokerInUse), "it votes on the catalog"
     assert move(world, [1, 2]) is None
     wait(world, lambda: is_settled(world))
-    drain(world, 4)  # which takes its vote on the catalog from it, too
+    drain(world, 4)  # which also takes its vote on the catalog
     wait(world, lambda: remove(world, 4) is None)
     assert 4 not in broker_of(world, 1).committed_catalog.machine.brokers

@@ -39,8 +39,8 @@ def a_world() -> BrokerWorld:
     return world
 
 
-def live_on(world: BrokerWorld) -> None:
-    """Let every partition take a record, and the brokers hear of each other."""
+def write_to_all(world: BrokerWorld) -> None:
+    """Let every partition accept a record, and the brokers exchange messages."""
     for index in range(3):
         wait(world, lambda index=index: takes(world, "orders", index))  # type: ignore[misc]
         outcomes = write(world, "orders", index)
@@ -65,7 +65,7 @@ def is_found(world: BrokerWorld) -> bool:
 
 
 def is_revived(world: BrokerWorld) -> bool:
-    """Start it whenever it is down: a peer may remember more than the one that found it out."""
+    """Start it whenever it is down: a peer may remember more than the one that detected it."""
     if is_found(world):
         world.start(world.nodes[OLD])
         return False
@@ -73,7 +73,7 @@ def is_revived(world: BrokerWorld) -> bool:
 
 
 def come_back(world: BrokerWorld) -> None:
-    """Let the old copy be found, and start once more."""
+    """Let the old copy be detected, and start again."""
     wait(world, lambda: is_found(world))
     world.start(world.nodes[OLD])
 
@@ -101,13 +101,13 @@ def is_in_doubt(world: BrokerWorld) -> bool:
 
 
 def check_refilled(world: BrokerWorld, records: int) -> None:
-    """All records are there after the old copy came back, and no offset is given twice."""
+    """Check that the returned old copy has all records and that no offset was assigned twice."""
     come_back(world)
     wait(world, lambda: is_whole(world))
     for index in range(3):
         for node in world.nodes:
             assert broker_of(world, node).partition("orders", index).high_watermark == records
-    live_on(world)
+    write_to_all(world)
     wait(world, lambda: is_whole(world))
     assert broker_of(world, OLD).partition("orders", 0).high_watermark == records + 1
     broker = broker_of(world, OLD)
@@ -115,32 +115,32 @@ def check_refilled(world: BrokerWorld, records: int) -> None:
     assert not is_in_doubt(world)
 
 
-def test_an_image_of_a_stopped_broker_that_ran_again_later_is_found() -> None:
+def test_an_image_of_a_stopped_broker_that_ran_again_later_is_detected() -> None:
     world = a_world()
     machine = world.nodes[OLD]
     machine.stop_cleanly()
     image = machine.disk.image()
     world.start(machine)
     wait(world, lambda: is_of_one_mind(world))
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     check_refilled(world, 1)
 
 
-def test_an_image_of_the_same_run_is_found_by_the_round_of_its_journal() -> None:
+def test_an_image_of_the_same_run_is_detected_by_the_round_of_its_journal() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     check_refilled(world, 2)
 
 
-def test_a_broker_that_was_killed_or_lost_power_is_no_old_copy() -> None:
+def test_a_broker_that_was_killed_or_lost_power_is_not_an_old_copy() -> None:
     world = a_world()
     machine = world.nodes[OLD]
     for stop in (machine.kill, machine.lose_power, machine.stop_cleanly, machine.kill):
-        live_on(world)
+        write_to_all(world)
         stop()
         pass_ms(world, 500)
         world.start(machine)
@@ -151,9 +151,9 @@ def test_a_broker_that_was_killed_or_lost_power_is_no_old_copy() -> None:
 
 def test_the_others_may_have_restarted_meanwhile() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
-    live_on(world)
+    write_to_all(world)
     world.nodes[OLD].lose_power()
     for node in (1, 2):
         world.nodes[node].stop_cleanly()
@@ -174,51 +174,51 @@ def check_that_only_1_may_lead(world: BrokerWorld) -> None:
     assert broker_of(world, 2).partition("orders", 0).high_watermark == 2
 
 
-def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() -> None:
+def test_an_old_copy_that_lacks_acknowledged_records_cannot_help_to_elect_a_leader() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
     world.nodes[2].kill()
     wait(world, lambda: all(leads(world, index) for index in range(3)))
-    live_on(world)  # on 1 and 3 alone
+    write_to_all(world)  # on 1 and 3 alone
     restored(world, image)
     wait(world, lambda: is_found(world))
     check_that_only_1_may_lead(world)
 
 
 @pytest.mark.parametrize(("seed", "gap_ms"), [(14, 100), (17, 2_000), (32, 2_000), (36, 100)])
-def test_it_does_not_vote_before_the_peer_that_remembers_more_has_said_so(
+def test_an_old_copy_does_not_vote_before_the_peer_that_remembers_more_has_reported(
     seed: int, gap_ms: int
 ) -> None:
-    """Else it could vote twice in a term, or for one that lacks what it once acknowledged."""
+    """Otherwise it could vote twice in a term, or for a log without acknowledged records."""
     world = BrokerWorld(seed, BrokerSettings(brokers=3, voters=3))
     wait(world, lambda: len(world.able()) == 3)
     assert create(world, 1, "orders", partitions=3) is None
     wait(world, lambda: is_of_one_mind(world))
-    live_on(world)
+    write_to_all(world)
     machine = world.nodes[OLD]
     machine.stop_cleanly()
     image = machine.disk.image()
     world.start(machine)
     wait(world, lambda: is_of_one_mind(world))
-    live_on(world)  # everybody hears of the later run
+    write_to_all(world)  # all brokers learn of the later run
     world.nodes[2].kill()
     wait(world, lambda: all(leads(world, index) for index in range(3)))
-    live_on(world)  # on 1 and 3 alone
+    write_to_all(world)  # on 1 and 3 alone
     world.nodes[1].kill()
     machine.lose_power()
     machine.disk.restore(image)
     world.start(world.nodes[2])
     pass_ms(world, gap_ms)
     world.start(machine)
-    pass_ms(world, 5_000)  # the world itself sees to it that nobody leads who must not
+    pass_ms(world, 5_000)  # the world itself checks that no wrong leader is elected
     assert is_found(world)
-    assert world.leading(CATALOG_GROUP) is None, "nobody but 1 has all that was acknowledged"
+    assert world.leading(CATALOG_GROUP) is None, "only 1 has everything acknowledged"
 
 
-def test_a_topic_that_came_after_the_image_was_made_is_refilled_before_it_votes() -> None:
+def test_a_topic_newer_than_the_image_is_refilled_before_the_old_copy_votes_on_it() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
     assert create(world, 1, "later", partitions=3) is None
     wait(world, lambda: is_of_one_mind(world))
@@ -236,11 +236,11 @@ def test_a_topic_that_came_after_the_image_was_made_is_refilled_before_it_votes(
     assert broker_of(world, OLD).partition("later", 1).high_watermark == 1
 
 
-def test_a_topic_that_is_made_after_it_came_back_begins_as_usual() -> None:
+def test_a_topic_created_after_the_old_copy_returned_starts_normally() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     come_back(world)
     wait(world, lambda: is_whole(world))
@@ -254,8 +254,8 @@ def test_a_topic_that_is_made_after_it_came_back_begins_as_usual() -> None:
         assert leader.broker.partition("fresh", index).replica.raft.term < LEAP
 
 
-def alone_on_the_old(world: BrokerWorld) -> int:
-    """Make a topic without other copies; return a partition of it that the old copy holds."""
+def single_replica_on_old_copy(world: BrokerWorld) -> int:
+    """Create a topic with one replica; return a partition of it that the old copy hosts."""
     assert create(world, 1, "single", partitions=3, replication=1) is None
     wait(world, lambda: is_of_one_mind(world))
     replicas = broker_of(world, 1).catalog.topics["single"].replicas
@@ -263,19 +263,19 @@ def alone_on_the_old(world: BrokerWorld) -> int:
 
 
 @pytest.mark.event("old_copy")
-def test_where_it_is_alone_it_goes_on_with_what_is_there_and_says_so() -> None:
+def test_the_only_replica_carries_on_with_what_it_has_and_reports_it() -> None:
     world = a_world()
-    index = alone_on_the_old(world)
+    index = single_replica_on_old_copy(world)
     outcomes = write(world, "single", index)
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     machine = world.nodes[OLD]
     image = machine.disk.image()
     lost = write(world, "single", index)
     wait(world, lambda: lost == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     machine.lose_power()
-    # What the checks of the world would rightly call a loss is what this is about.
+    # What the checks of the world would rightly call a loss is intended here.
     del world.groups[group_of(broker_of(world, 1).catalog.topics["single"], index)]
     restored(world, image)
     come_back(world)
@@ -288,10 +288,10 @@ def test_where_it_is_alone_it_goes_on_with_what_is_there_and_says_so() -> None:
 
 def test_a_partition_that_has_other_replicas_by_now_is_refilled_by_them() -> None:
     world = a_world()
-    index = alone_on_the_old(world)
+    index = single_replica_on_old_copy(world)
     outcomes = write(world, "single", index)
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
     answers: list[KafkaesqueError | None] = []
     moves = [(broker_of(world, 1).catalog.topics["single"].topic_id, index, (1, 2, OLD))]
@@ -300,34 +300,34 @@ def test_a_partition_that_has_other_replicas_by_now_is_refilled_by_them() -> Non
     wait(world, lambda: not broker_of(world, 1).catalog.topics["single"].moves)
     more = write(world, "single", index)
     wait(world, lambda: more == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     come_back(world)
     wait(world, lambda: is_whole(world))
     wait(world, lambda: broker_of(world, OLD).partition("single", index).high_watermark == 2)
 
 
-def test_an_image_that_is_restored_twice_is_found_twice() -> None:
+def test_an_image_restored_twice_is_detected_twice() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
     for records in (2, 4):
-        live_on(world)
+        write_to_all(world)
         restored(world, image)
         check_refilled(world, records)
 
 
-def test_one_that_loses_power_while_it_begins_again_comes_back_all_the_same() -> None:
+def test_an_old_copy_that_loses_power_during_its_start_still_returns() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     wait(world, lambda: is_found(world))
     machine = world.nodes[OLD]
     found = machine.disk.image()
     operations = 0
-    while True:  # ends: each turn lets it come further
+    while True:  # ends: each round gets further
         operations += 1
         machine.disk.restore(found)
         machine.disk.crash_after = machine.disk.operations + operations

@@ -25,7 +25,7 @@ def last_segment(disk: SimDisk, group: GroupId) -> str:
 
 
 class Damage:
-    """The last segment of a copy is cut short while its broker is stopped."""
+    """Truncate the last segment of a copy while its broker is stopped."""
 
     def __init__(self, world: BrokerWorld, node: NodeId, group: GroupId) -> None:
         self._world = world
@@ -58,7 +58,7 @@ class Damage:
         return wait is not None and "no majority" in wait.reason
 
     def put_back(self) -> None:
-        """What a person does who has a copy of the file."""
+        """Put the file back, like an operator who has a copy of it."""
         self._machine.kill()
         file = self._machine.disk.open(self._path)
         file.write(0, self._data)
@@ -98,7 +98,7 @@ def check_all(world: BrokerWorld, group: GroupId) -> None:
 
 @pytest.mark.event("refill_begun", "replica_recovered")
 @pytest.mark.parametrize("is_catalog", [False, True])
-def test_one_of_three_copies_with_a_damaged_end_is_filled_by_the_others(is_catalog: bool) -> None:
+def test_one_of_three_copies_with_a_damaged_end_is_refilled_by_the_others(is_catalog: bool) -> None:
     world = filled_world()
     group = CATALOG_GROUP if is_catalog else copy(world, 1).group
     (damage,) = damaged(world, [2], group)
@@ -124,7 +124,7 @@ def test_copies_with_damaged_ends_stay_as_they_are_while_most_are_not_whole(
     world.run(2_000)
     assert all(one.is_untouched and one.is_waiting for one in damages)
     assert all(broker_of(world, one.node).refills.done == 0 for one in damages)
-    # A person puts back what was lost, on all but one of the brokers.
+    # An operator restores the lost data, on all but one of the brokers.
     for one in damages[1:]:
         one.put_back()
         world.start(world.nodes[one.node])
@@ -139,7 +139,7 @@ def test_copies_with_damaged_ends_stay_as_they_are_while_most_are_not_whole(
 
 
 @pytest.mark.complains("replica_stopped partition=orders.*")
-def test_a_copy_that_cannot_be_cut_for_damage_is_filled_anew_while_its_broker_runs() -> None:
+def test_a_copy_that_cannot_be_cut_because_of_damage_is_refilled_while_its_broker_runs() -> None:
     world = filled_world()
     machine = leader_of(world, "orders")
     assert machine is not None
@@ -155,7 +155,7 @@ def test_a_copy_that_cannot_be_cut_for_damage_is_filled_anew_while_its_broker_ru
     for node in others:
         world.network.cut(machine.node, node)
         world.network.cut(node, machine.node)
-    write(world, "orders")  # nobody else gets it
+    write(world, "orders")  # no other broker gets it
     broker = machine.broker
     world.rotten[replica.group].add(machine.node)
     machine.disk.flip_bit(active.path, place + 16, 3)  # of the batch before the cut

@@ -1,4 +1,4 @@
-"""A broker of a cluster that has lost its journal: the others give it everything again."""
+"""A broker of a cluster that has lost its journal: the others send it everything again."""
 
 import pytest
 
@@ -14,14 +14,14 @@ from kafkaesque.sim.disk import PowerLost
 from tests.sim.test_broker_old_copies import (
     OLD,
     a_world,
-    alone_on_the_old,
     check_that_only_1_may_lead,
     is_found,
     is_in_doubt,
     is_revived,
     is_whole,
     leads,
-    live_on,
+    single_replica_on_old_copy,
+    write_to_all,
 )
 from tests.sim.test_broker_world import broker_of, wait, write
 
@@ -58,8 +58,8 @@ def begin_again(world: BrokerWorld) -> None:
 @pytest.mark.parametrize("how", ["missing", "damaged"])
 def test_it_is_refilled_without_a_vote_and_no_file_is_deleted(how: str) -> None:
     world = a_world()
-    live_on(world)
-    live_on(world)
+    write_to_all(world)
+    write_to_all(world)
     lose_journal(world, how)
     disk = world.nodes[OLD].disk
     if how == "damaged":
@@ -74,7 +74,7 @@ def test_it_is_refilled_without_a_vote_and_no_file_is_deleted(how: str) -> None:
     assert (f"{PATH}.1.damaged" in disk.list("")) == (how == "damaged")
     for index in range(3):
         assert broker_of(world, OLD).partition("orders", index).high_watermark == 2
-    live_on(world)
+    write_to_all(world)
     wait(world, lambda: is_whole(world))
     broker = broker_of(world, OLD)
     assert all(one.raft.term > LEAP for one in broker.replicas.by_group.values())
@@ -82,12 +82,12 @@ def test_it_is_refilled_without_a_vote_and_no_file_is_deleted(how: str) -> None:
     assert not is_in_doubt(world)
 
 
-def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() -> None:
+def test_a_broker_that_lacks_acknowledged_records_cannot_help_to_elect_a_leader() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     world.nodes[2].kill()
     wait(world, lambda: all(leads(world, index) for index in range(3)))
-    live_on(world)  # on 1 and 3 alone
+    write_to_all(world)  # on 1 and 3 alone
     lose_journal(world)
     begin_again(world)
     check_that_only_1_may_lead(world)
@@ -95,12 +95,12 @@ def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() ->
 
 @pytest.mark.event("log_rebuilt")
 @pytest.mark.complains("log_rebuilt partition=single.* end=1 *: no other broker holds *")
-def test_where_it_is_alone_it_goes_on_from_its_segments() -> None:
+def test_the_only_replica_carries_on_from_its_segments() -> None:
     world = a_world()
-    index = alone_on_the_old(world)
+    index = single_replica_on_old_copy(world)
     outcomes = write(world, "single", index)
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     lose_journal(world)
     begin_again(world)
     world.start(world.nodes[OLD])
@@ -113,14 +113,14 @@ def test_where_it_is_alone_it_goes_on_from_its_segments() -> None:
     assert partition.high_watermark == 2
 
 
-def test_one_that_loses_power_while_it_begins_again_can_do_so_once_more() -> None:
+def test_a_broker_that_loses_power_while_it_rejoins_can_try_again() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     lose_journal(world)
     machine = world.nodes[OLD]
     lost = machine.disk.image()
     operations = 0
-    while True:  # ends: each turn lets it come further
+    while True:  # ends: each round gets further
         operations += 1
         machine.disk.restore(lost)
         machine.disk.crash_after = machine.disk.operations + operations
@@ -138,7 +138,7 @@ def test_one_that_loses_power_while_it_begins_again_can_do_so_once_more() -> Non
     assert operations > 5
 
 
-def test_the_only_one_that_votes_on_the_catalog_cannot_be_given_it_again() -> None:
+def test_the_only_voter_of_the_catalog_cannot_be_refilled() -> None:
     world = a_world()
     lose_journal(world)
     alone = Remembered(run=1, round=1, term=1, voters=(OLD,))

@@ -1,4 +1,4 @@
-"""Damaged copies of a cluster are mended from those that are whole, and nothing is lost."""
+"""Damaged copies in a cluster are repaired from whole ones, and nothing is lost."""
 
 from dataclasses import replace
 
@@ -65,12 +65,12 @@ def copy(world: BrokerWorld, node: NodeId, name: str = "orders") -> Replica:
     return broker.replicas.by_group[group_of(broker.catalog.topics[name], 0)]
 
 
-def are_mended(world: BrokerWorld, rotting: Rotting) -> bool:
+def are_repaired(world: BrokerWorld, rotting: Rotting) -> bool:
     return rotting.look_through() and is_of_one_mind(world)
 
 
 @pytest.mark.event("repair_begun", "repair_done")
-def test_two_of_three_copies_that_are_damaged_in_different_places_mend_each_other() -> None:
+def test_two_copies_damaged_in_different_places_repair_each_other() -> None:
     world = filled_world()
     rotting = Rotting(world)
     for node, place in ((1, 1), (2, 3)):
@@ -79,7 +79,7 @@ def test_two_of_three_copies_that_are_damaged_in_different_places_mend_each_othe
         world.nodes[node].disk.flip_bit(segment.path, 100, 2)
         rotting.note(replica, segment, end)
     write_one(world)
-    wait(world, lambda: are_mended(world, rotting))
+    wait(world, lambda: are_repaired(world, rotting))
     for node in world.nodes:
         replica = copy(world, node)
         assert not replica.damage.found and replica.raft.may_lead
@@ -88,7 +88,7 @@ def test_two_of_three_copies_that_are_damaged_in_different_places_mend_each_othe
     write_one(world)
 
 
-def test_a_copy_that_lost_a_file_makes_it_again() -> None:
+def test_a_copy_that_lost_a_file_restores_it() -> None:
     world = filled_world()
     rotting = Rotting(world)
     machine = world.nodes[2]
@@ -100,13 +100,13 @@ def test_a_copy_that_lost_a_file_makes_it_again() -> None:
         machine.disk.remove(segment.stem + suffix)
     world.start(machine)
     wait(world, lambda: machine.is_ready)
-    wait(world, lambda: are_mended(world, rotting))
+    wait(world, lambda: are_repaired(world, rotting))
     world.groups[replica.group].holds_everything(copy(world, 2))
     assert segment.base in copy(world, 2).log.segments.bases
 
 
-def test_damage_stays_noted_until_what_mends_it_is_durable() -> None:
-    """The power fails at one disk operation after the other of a repair."""
+def test_damage_stays_noted_until_the_repair_is_durable() -> None:
+    """The power fails at each disk operation of a repair in turn."""
     world = filled_world()
     machine = world.nodes[2]
     begun = 0
@@ -129,12 +129,12 @@ def test_damage_stays_noted_until_what_mends_it_is_durable() -> None:
         wait(world, lambda: machine.is_ready and has_copy(world, 2, "orders"))
         replica = copy(world, 2)
         assert replica.damage.found or is_sound(replica, *place), operation
-        wait(world, lambda r=rotting: are_mended(world, r))  # type: ignore[misc]
+        wait(world, lambda r=rotting: are_repaired(world, r))  # type: ignore[misc]
     assert begun == 29
 
 
-def test_of_a_compacted_log_all_closed_segments_are_taken_from_one_peer() -> None:
-    """A value that one copy still has must not survive the tombstone that another let go of."""
+def test_all_closed_segments_of_a_compacted_log_are_fetched_from_one_peer() -> None:
+    """A value that one copy still has must not outlive the tombstone that another has removed."""
     world = filled_world()
     group = copy(world, 1).group
     world.groups[group].is_compacted = True
@@ -173,7 +173,7 @@ def write_key(world: BrokerWorld, leader: Replica, key: bytes) -> None:
 
 
 def compact_copy(world: BrokerWorld, replica: Replica) -> None:
-    """Compact one copy, and nobody else's."""
+    """Compact only one copy."""
     machine = world.nodes[replica.raft.node]
     world.act(machine, replica.log.allow_holes)
     wait(world, lambda: replica.log.has_noted_holes)
@@ -196,7 +196,7 @@ def batches(replica: Replica) -> list[bytes]:
     return found
 
 
-def test_a_log_that_cannot_be_mended_yet_does_not_keep_others_from_it() -> None:
+def test_a_log_that_cannot_be_repaired_yet_does_not_block_others() -> None:
     world = BrokerWorld(1, replace(SETTINGS, brokers=5, voters=3))
     wait(world, lambda: len(world.able()) == 5)
     create_at(world, "first", (3, 4, 5))
@@ -225,11 +225,11 @@ def test_a_log_that_cannot_be_mended_yet_does_not_keep_others_from_it() -> None:
     wait(world, lambda: not copy(world, 3, "second").damage.found)
     assert copy(world, 3, "first").damage.found
     world.heal()
-    wait(world, lambda: are_mended(world, rotting))
+    wait(world, lambda: are_repaired(world, rotting))
 
 
 @pytest.mark.event("repair_failed")
-def test_damage_that_nobody_can_mend_is_told_with_the_reason() -> None:
+def test_damage_that_no_peer_can_repair_is_reported_with_the_reason() -> None:
     world = filled_world()
     for node in (2, 3):
         world.nodes[node].kill()
@@ -255,7 +255,7 @@ def has_copy(world: BrokerWorld, node: NodeId, name: str) -> bool:
     return any(group.startswith(name) for group in broker_of(world, node).replicas.by_group)
 
 
-def test_a_leader_that_reads_its_damage_hands_over_is_mended_and_may_lead_again() -> None:
+def test_a_leader_that_reads_its_damage_steps_down_is_repaired_and_may_lead_again() -> None:
     world = filled_world()
     rotting = Rotting(world)
     leader = world.leading(copy(world, 1).group)
@@ -266,17 +266,17 @@ def test_a_leader_that_reads_its_damage_hands_over_is_mended_and_may_lead_again(
     rotting.note(leader, segment, end)
     rotting.look_through()
     assert leader.raft.leadership is None
-    wait(world, lambda: are_mended(world, rotting))
+    wait(world, lambda: are_repaired(world, rotting))
     assert copy(world, node).raft.may_lead
     wait(world, lambda: copy(world, node).is_serving)
 
 
-def test_damage_to_any_minority_is_found_and_mended() -> None:
+def test_damage_to_any_minority_is_found_and_repaired() -> None:
     assert play_seeds(Kind.ROT, [9, 21])["segments damaged"] > 0
 
 
-def test_a_broker_that_meets_damage_while_it_moves_a_partition_goes_on_with_all_others() -> None:
-    """The only copy of a partition is to have company; one bit of it has changed, unseen."""
+def test_a_broker_that_meets_damage_while_moving_a_partition_carries_on_with_the_others() -> None:
+    """The only copy of a partition gets more replicas; one of its bits has flipped, undetected."""
     world = BrokerWorld(1, SETTINGS)
     wait(world, lambda: len(world.able()) == 3)
     small = {"segment.bytes": "1024"}
@@ -311,7 +311,7 @@ def test_a_broker_that_meets_damage_while_it_moves_a_partition_goes_on_with_all_
     assert create(world, machine.node, "later", 1) is None
 
 
-def test_a_broker_whose_catalog_is_damaged_leads_it_no_more_and_is_mended() -> None:
+def test_a_broker_with_a_damaged_catalog_steps_down_and_is_repaired() -> None:
     world = filled_world()
     wait(world, lambda: world.leading(CATALOG_GROUP) is not None)
     led = world.leading(CATALOG_GROUP)
@@ -327,7 +327,7 @@ def test_a_broker_whose_catalog_is_damaged_leads_it_no_more_and_is_mended() -> N
     leader = next(m for m in world.able() if m.node == led.raft.node)
     world.ask_broker(leader, lambda b: b.replicas.by_group[CATALOG_GROUP].transfer(node))
     wait(world, lambda: bool(replica.damage.found))
-    wait(world, lambda: not replica.damage.found and are_mended(world, rotting))
+    wait(world, lambda: not replica.damage.found and are_repaired(world, rotting))
     assert world.nodes[node].broker is broker, "it ran all the time"
     assert broker.repairs.done and replica.raft.may_lead
     assert create(world, node, "later", 1) is None

@@ -16,7 +16,7 @@ SEEDS_PER_CHUNK = 5
 # A broker that was down while a topic was deleted, and then got the whole catalog.
 @pytest.mark.complains("folders_of_no_topic count=* folders=*")
 @pytest.mark.parametrize("chunk", chunks(CHUNKS, SHORT_CHUNKS))
-def test_clusters_of_brokers_keep_their_promises_whatever_breaks(chunk: int) -> None:
+def test_clusters_of_brokers_keep_their_promises_under_all_faults(chunk: int) -> None:
     first = chunk * SEEDS_PER_CHUNK
     seeds = range(first, first + SEEDS_PER_CHUNK)
     results = [try_seed(seed, STEPS, Kind.BROKERS) for seed in seeds]
@@ -24,7 +24,7 @@ def test_clusters_of_brokers_keep_their_promises_whatever_breaks(chunk: int) -> 
     assert not failures, told(failures)
 
 
-def test_a_failed_seed_of_brokers_tells_in_which_world_it_failed() -> None:
+def test_a_failed_seed_of_brokers_names_its_world() -> None:
     failure = Failure(seed=5, error="", trace="", kind=Kind.BROKERS)
     assert failure.command == "kafkaesque sim 5 --world brokers"
 

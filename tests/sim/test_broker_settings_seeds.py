@@ -1,4 +1,4 @@
-"""Settings of brokers are changed while everything breaks."""
+"""Broker settings are changed under all faults."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from tests.sim.seeds import play_seeds
 pytestmark = pytest.mark.simulation
 
 
-def test_what_was_set_last_holds_in_the_end() -> None:
+def test_the_last_setting_applies_in_the_end() -> None:
     assert play_seeds(Kind.SETTINGS, range(3))["settings changed"] > 0

@@ -1,4 +1,4 @@
-"""A disk that loses the end of a log which it had called synced: the leader knows better."""
+"""A disk that loses the synced end of a log: the leader notices."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def a_world() -> BrokerWorld:
 
 
 def lose_tail(world: BrokerWorld) -> NodeId:
-    """Let a follower restart without some records, and all others with what they have."""
+    """Restart a follower without some records, and all others with what they have."""
     leader = leader_of(world, "orders", 0)
     assert leader is not None
     node = next(node for node in world.nodes if node != leader.node)
@@ -61,7 +61,7 @@ def has_all(world: BrokerWorld, node: NodeId) -> bool:
 
 
 @pytest.mark.event("tail_lost", "replica_recovered")
-def test_a_replica_that_lost_its_tail_is_refilled_and_says_so() -> None:
+def test_a_replica_that_lost_its_tail_is_refilled_and_reports_it() -> None:
     world = a_world()
     node = lose_tail(world)
     wait(world, lambda: has_all(world, node))
@@ -90,7 +90,7 @@ def test_it_does_not_vote_before_it_is_refilled_also_after_a_restart() -> None:
 
 
 @pytest.mark.complains("old_copy_lacks partition=*: the partition's data cannot be fetched again")
-def test_nothing_is_lost_to_disks_that_lose_what_they_called_synced() -> None:
+def test_nothing_is_lost_to_disks_that_lose_synced_data() -> None:
     counts = play_seeds(Kind.TAILS, [4, 11, 21])
     assert counts["tails lost"] > 0
     assert counts["journals lost"] > 0

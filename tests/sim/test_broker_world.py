@@ -1,4 +1,4 @@
-"""Several brokers as one cluster: changes through any of them, failover, and who is told what."""
+"""Several brokers as one cluster: changes through any of them, failover, and answers."""
 
 from collections.abc import Callable, Mapping
 
@@ -24,7 +24,7 @@ STEPS_MAX = 40_000
 
 
 def wait(world: BrokerWorld, is_done: Callable[[], bool]) -> None:
-    assert world.run_until(is_done, STEPS_MAX), "it does not come to be"
+    assert world.run_until(is_done, STEPS_MAX), "the condition never holds"
 
 
 def ready_world(brokers: int = 3, voters: int = 3, racks: int = 1) -> BrokerWorld:
@@ -61,7 +61,7 @@ def create(
 
 
 def leader_of(world: BrokerWorld, name: str, index: int = 0) -> BrokerNode | None:
-    """The node that every broker that is up names as the leader of a partition."""
+    """The node that every running broker names as the leader of a partition."""
     named = set()
     for machine in world.able():
         assert machine.broker is not None
@@ -74,7 +74,7 @@ def leader_of(world: BrokerWorld, name: str, index: int = 0) -> BrokerNode | Non
 
 
 def takes(world: BrokerWorld, name: str, index: int = 0) -> bool:
-    """Whether a partition takes records: it is led, and not just being handed over."""
+    """Whether a partition accepts records: it has a leader that is not being transferred."""
     leader = leader_of(world, name, index)
     if leader is None or leader.broker is None:
         return False
@@ -82,7 +82,7 @@ def takes(world: BrokerWorld, name: str, index: int = 0) -> bool:
 
 
 def write(world: BrokerWorld, name: str, index: int = 0) -> list[Outcome]:
-    """Append one record where the partition is led."""
+    """Append one record at the partition's leader."""
     machine = leader_of(world, name, index)
     assert machine is not None
     outcomes: list[Outcome] = []
@@ -112,14 +112,14 @@ def test_a_topic_is_created_through_any_broker_and_known_to_all() -> None:
         assert broker_of(world, node).topics.names == ["topic-1", "topic-2", "topic-3"]
 
 
-def test_what_the_catalog_refuses_is_told_by_any_broker() -> None:
+def test_refusals_of_the_catalog_are_reported_by_any_broker() -> None:
     world = ready_world()
     assert create(world, 1, "orders") is None
     follower = next(node for node in world.nodes if node != catalog_leader(world))
     assert isinstance(create(world, follower, "orders"), TopicExists)
 
 
-def test_settings_that_others_have_changed_meanwhile_are_not_replaced() -> None:
+def test_settings_that_were_changed_concurrently_are_not_overwritten() -> None:
     world = ready_world()
     assert create(world, 1, "orders") is None
     wait(world, lambda: is_of_one_mind(world))
@@ -137,7 +137,7 @@ def test_settings_that_others_have_changed_meanwhile_are_not_replaced() -> None:
 
 @pytest.mark.requirement("REP-1")
 @pytest.mark.parametrize(("brokers", "voters"), [(3, 3), (5, 3), (5, 5)])
-def test_partitions_are_led_by_their_first_replicas_in_equal_parts(
+def test_partitions_are_led_by_their_first_replicas_in_equal_shares(
     brokers: int, voters: int
 ) -> None:
     world = ready_world(brokers, voters)
@@ -149,7 +149,7 @@ def test_partitions_are_led_by_their_first_replicas_in_equal_parts(
     assert len({nodes[0] for nodes in replicas}) == brokers
 
 
-def test_a_topic_that_is_made_while_brokers_are_down_is_on_those_that_are_there() -> None:
+def test_a_topic_created_while_brokers_are_down_is_placed_on_the_others() -> None:
     world = ready_world(5, 5)
     down = [node for node in world.nodes if node != catalog_leader(world)][:2]
     for node in down:
@@ -161,10 +161,12 @@ def test_a_topic_that_is_made_while_brokers_are_down_is_on_those_that_are_there(
     topics = broker_of(world, asked).catalog.topics
     there = {node for node in world.nodes if node not in down}
     assert all(set(nodes) == there for nodes in topics["orders"].replicas)
-    assert there < set(topics["copies"].replicas[0]), "the fourth one comes when it is back"
+    assert there < set(topics["copies"].replicas[0]), (
+        "the fourth one gets partitions when it returns"
+    )
 
 
-def test_whoever_does_not_lead_says_so_and_whoever_holds_nothing_too() -> None:
+def test_a_follower_and_a_broker_without_the_partition_both_say_so() -> None:
     world = ready_world(5)
     assert create(world, 1, "orders", partitions=1, replication=3) is None
     wait(world, lambda: is_of_one_mind(world))
@@ -177,7 +179,7 @@ def test_whoever_does_not_lead_says_so_and_whoever_holds_nothing_too() -> None:
 
 
 @pytest.mark.requirement("REP-4")
-def test_a_killed_leader_is_replaced_and_takes_over_again_when_it_is_back() -> None:
+def test_a_killed_leader_is_replaced_and_takes_over_again_when_it_returns() -> None:
     world = ready_world()
     assert create(world, 1, "orders", partitions=1) is None
     wait(world, lambda: is_of_one_mind(world))
@@ -257,7 +259,7 @@ def test_deleted_topics_are_gone_everywhere_with_their_files() -> None:
         assert group_of(topic, 0) not in broker_of(world, machine.node).replicas.by_group
 
 
-def test_nobody_is_asked_while_nobody_leads_the_catalog() -> None:
+def test_without_a_leader_of_the_catalog_a_change_is_refused() -> None:
     world = ready_world()
     for node in (2, 3):
         world.nodes[node].kill()
@@ -267,7 +269,7 @@ def test_nobody_is_asked_while_nobody_leads_the_catalog() -> None:
     assert [type(error) for error in answers] == [NotLeader]
 
 
-def test_a_leader_that_lost_its_followers_does_not_claim_to_have_done_it() -> None:
+def test_a_leader_that_lost_its_followers_does_not_report_success() -> None:
     world = ready_world()
     leader = catalog_leader(world)
     for node in world.nodes:
@@ -286,7 +288,7 @@ def test_a_leader_that_lost_its_followers_does_not_claim_to_have_done_it() -> No
         assert broker_of(world, node).topics.names == []
 
 
-def test_a_leader_that_comes_back_from_a_pause_serves_nothing_of_its_old_term() -> None:
+def test_a_leader_that_resumes_after_a_pause_serves_nothing_of_its_old_term() -> None:
     world = ready_world()
     assert create(world, 1, "orders", partitions=1) is None
     wait(world, lambda: is_of_one_mind(world))
@@ -304,7 +306,7 @@ def test_a_leader_that_comes_back_from_a_pause_serves_nothing_of_its_old_term() 
 
 @pytest.mark.complains("replica_stopped partition=* reason=a sync failed *")
 @pytest.mark.parametrize("is_catalog", [True, False])
-def test_a_broker_whose_disk_fails_one_log_ends_and_comes_back_with_all_of_them(
+def test_a_broker_whose_disk_fails_for_one_log_stops_and_returns_with_all_of_them(
     *, is_catalog: bool
 ) -> None:
     world = ready_world()
@@ -314,6 +316,6 @@ def test_a_broker_whose_disk_fails_one_log_ends_and_comes_back_with_all_of_them(
     group = CATALOG_GROUP if is_catalog else group_of(topic, 0)
     failed = DiskFailed("a sync failed in the middle of an install")
     world.ask_broker(world.nodes[2], lambda b: b.replicas.by_group[group].stop(failed))
-    assert not world.nodes[2].is_up, "or its groups wait for it in vain"
+    assert not world.nodes[2].is_up, "otherwise its groups wait for it in vain"
     world.start(world.nodes[2])
     wait(world, lambda: is_of_one_mind(world))

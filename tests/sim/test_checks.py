@@ -1,6 +1,6 @@
 """The checks themselves: each one notices the situation that it exists for.
 
-Real replicas of node 1 are fed by the test, which plays their peers and can make them disagree.
+Real replicas of node 1 are driven by the test, which plays their peers and can make them disagree.
 """
 
 import pytest
@@ -17,7 +17,7 @@ Z = entry(2, 1, a_batch(b"z", base=1, term=1))
 
 
 def opened(index: Index, term: Term) -> Entry:
-    """The mark of a leader that begins at this index."""
+    """The mark of a leader whose term begins at this index."""
     return Entry(index, index + 1, term, TermOpened())
 
 
@@ -31,7 +31,7 @@ def watched(checks: GroupChecks) -> tuple[Node, Watch]:
 
 
 def holding(*entries: Entry) -> Node:
-    """A follower with these entries, all of them committed, that nobody watches."""
+    """An unwatched follower with these entries, all of them committed."""
     node = Node()
     take(node, *entries)
     return node
@@ -104,7 +104,7 @@ def test_log_matching_one_entry_after_two_predecessors() -> None:
         other.step(append(3, 0, opened(0, 2), opened(1, 3)))
 
 
-def test_a_leader_of_a_term_that_is_over_need_not_hold_what_was_committed_since() -> None:
+def test_a_leader_of_an_old_term_need_not_hold_later_commits() -> None:
     checks = new_checks()
     follower, watch = watched(checks)
     take(follower, opened(0, 2))
@@ -171,7 +171,7 @@ def test_a_cut_below_the_commit() -> None:
         node.replica.log.truncate(1)
 
 
-def test_a_cut_above_the_commit_is_nobodys_business() -> None:
+def test_a_cut_above_the_commit_is_allowed() -> None:
     node, watch = watched(new_checks())
     node.step(append(1, 0, opened(0, 1), X))
     watch.after_step()
@@ -180,7 +180,7 @@ def test_a_cut_above_the_commit_is_nobodys_business() -> None:
     assert node.replica.log.end == 1
 
 
-def test_a_commit_that_goes_back() -> None:
+def test_a_commit_that_moves_back() -> None:
     node, watch = watched(new_checks())
     take(node, opened(0, 1), X)
     watch.after_step()
@@ -197,7 +197,7 @@ def test_a_commit_beyond_the_log() -> None:
         watch.after_step()
 
 
-def test_a_high_watermark_that_is_not_where_the_commit_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_high_watermark_that_differs_from_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     node, watch = watched(new_checks())
     take(node, opened(0, 1), X)
     monkeypatch.setattr(node.replica, "_shown_commit", 2)
@@ -206,7 +206,7 @@ def test_a_high_watermark_that_is_not_where_the_commit_is(monkeypatch: pytest.Mo
         watch.after_step()
 
 
-def test_a_gap_in_what_was_committed() -> None:
+def test_a_gap_in_the_committed_log() -> None:
     node = holding(opened(0, 1), X)
     with pytest.raises(Violation, match="offsets have a gap: committed up to 0, then 1"):
         new_checks().committed_to(node.replica, 1, 2)
@@ -243,7 +243,7 @@ def test_a_log_that_skips_a_committed_record_without_compaction(
     checks.holds_everything(node.replica)
 
 
-def test_a_batch_that_lies_at_another_offset_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_stored_at_another_offset_than_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     node = holding(opened(0, 1), X)
     moved = entry(1, 1, a_batch(b"x", base=7, term=1))
     monkeypatch.setattr(node.replica.log, "entries", lambda *_: [opened(0, 1), moved])
@@ -251,7 +251,7 @@ def test_a_batch_that_lies_at_another_offset_than_it_says(monkeypatch: pytest.Mo
         new_checks().committed_to(node.replica, 0, 2)
 
 
-# ── what clients were told ───────────────────────────────────────────────────────────────────
+# ── what clients were answered ───────────────────────────────────────────────────────────────
 
 
 def test_an_acknowledged_batch_that_is_not_committed() -> None:
@@ -264,7 +264,7 @@ def test_an_acknowledged_batch_that_is_not_committed() -> None:
 def test_an_acknowledged_batch_that_is_lost_in_the_end_even_where_a_disk_is_damaged() -> None:
     checks = new_checks(damaged=frozenset({1}))
     checks.acknowledge(0, [b"x"])
-    checks.prove_acknowledged()  # a damaged replica may have known of the commit alone
+    checks.prove_acknowledged()  # perhaps only the damaged replica knew of the commit
     with pytest.raises(Violation, match="offset 0 was acknowledged and is lost"):
         checks.all_proven()
 
@@ -285,7 +285,7 @@ def test_a_record_that_compaction_changed() -> None:
         checks.committed_to(holding(opened(0, 1), Y).replica, 0, 2)
 
 
-def test_a_stopped_replica_is_left_alone() -> None:
+def test_a_stopped_replica_is_ignored() -> None:
     node, watch = watched(new_checks())
     take(node, opened(0, 1), X)
     watch.after_step()
@@ -299,7 +299,7 @@ def test_a_stopped_replica_is_left_alone() -> None:
 # ── what may be forgotten ────────────────────────────────────────────────────────────────────
 
 
-def test_what_was_not_synced_may_be_forgotten_and_written_anew() -> None:
+def test_unsynced_data_may_be_forgotten_and_replaced() -> None:
     checks = new_checks()
     node, watch = watched(checks)
     take(node, opened(0, 1), X)
@@ -316,7 +316,7 @@ def test_what_was_not_synced_may_be_forgotten_and_written_anew() -> None:
     checks.all_proven()
 
 
-def test_what_was_synced_may_not_be_forgotten() -> None:
+def test_synced_data_may_not_be_forgotten() -> None:
     checks = new_checks()
     node, watch = watched(checks)
     take(node, opened(0, 1), X)

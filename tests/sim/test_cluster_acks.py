@@ -1,4 +1,4 @@
-"""What acknowledgement and being in sync mean with several brokers, on simulated ones."""
+"""What acknowledgement and being in sync mean with several simulated brokers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ RAFT = RaftConfig()
 def a_world(
     min_insync: int = 1, brokers: int = 3, partitions: int = 1, raft: RaftConfig = RAFT
 ) -> BrokerWorld:
-    """A cluster at rest with a topic of three replicas that wants so many copies."""
+    """A cluster at rest with a topic of three replicas and this min.insync.replicas."""
     settings = BrokerSettings(
         brokers=brokers,
         broker=BrokerConfig(raft=raft),
@@ -92,7 +92,7 @@ def ticks(world: BrokerWorld, count: int) -> Callable[[], bool]:
 # ── acknowledgement ──────────────────────────────────────────────────────────────────────────
 
 
-def test_acks_all_waits_for_as_many_copies_as_the_topic_wants() -> None:
+def test_acks_all_waits_for_as_many_copies_as_the_topic_requires() -> None:
     world = a_world(min_insync=3)
     leader, slow = leading(world), followers(world)[1]
     world.network.cut(leader.node, slow.node)
@@ -100,12 +100,12 @@ def test_acks_all_waits_for_as_many_copies_as_the_topic_wants() -> None:
     write(world, leader, outcomes)
     partition = broker_of(world, leader.node).partition("orders", 0)
     wait(world, lambda: partition.high_watermark == 1)
-    assert outcomes == [], "two of three have it, and it is committed, but three are wanted"
+    assert outcomes == [], "two of three have it and it is committed, but three are required"
     world.network.heal()
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
 
 
-def test_a_majority_is_enough_where_no_more_is_wanted() -> None:
+def test_a_majority_is_enough_where_no_more_is_required() -> None:
     world = a_world(min_insync=2)
     followers(world)[1].kill()
     outcomes: list[Outcome] = []
@@ -113,7 +113,7 @@ def test_a_majority_is_enough_where_no_more_is_wanted() -> None:
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
 
 
-def test_consumers_see_what_is_committed_although_its_producer_still_waits() -> None:
+def test_consumers_see_committed_records_although_their_producer_still_waits() -> None:
     world = a_world(min_insync=3)
     leader = leading(world)
     world.network.cut(leader.node, followers(world)[1].node)
@@ -144,7 +144,7 @@ def test_with_too_few_in_sync_acks_all_is_refused_at_once_and_acks_one_is_not() 
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
 
 
-def test_whoever_waits_when_too_few_are_left_in_sync_is_told_so() -> None:
+def test_waiting_producers_are_answered_when_too_few_replicas_stay_in_sync() -> None:
     world = a_world(min_insync=3)
     leader, dead = leading(world), followers(world)[1]
     dead.kill()
@@ -155,7 +155,7 @@ def test_whoever_waits_when_too_few_are_left_in_sync_is_told_so() -> None:
     assert broker_of(world, leader.node).partition("orders", 0).high_watermark == 1
 
 
-def test_a_leader_cut_off_from_the_majority_says_so_as_soon_as_it_knows() -> None:
+def test_an_isolated_leader_refuses_writes_as_soon_as_it_notices() -> None:
     world = a_world()
     leader = leading(world)
     outcomes: list[Outcome] = []
@@ -178,7 +178,7 @@ def test_a_leader_cut_off_from_the_majority_says_so_as_soon_as_it_knows() -> Non
 # ── in sync ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_dead_are_not_in_sync_anywhere_although_the_group_was_at_rest() -> None:
+def test_dead_brokers_are_out_of_sync_even_in_a_resting_group() -> None:
     world = a_world()
     dead = followers(world)[0]
     alive = [node for node in world.nodes if node != dead.node]
@@ -192,7 +192,7 @@ def test_the_dead_are_not_in_sync_anywhere_although_the_group_was_at_rest() -> N
     wait(world, lambda: all(in_sync(world, node) == set(world.nodes) for node in world.nodes))
 
 
-def test_a_follower_that_does_not_keep_up_is_not_in_sync() -> None:
+def test_a_follower_that_does_not_keep_up_is_out_of_sync() -> None:
     world = a_world(raft=RaftConfig(lag_ticks_max=20))
     leader, slow = leading(world), followers(world)[0]
     replica = broker_of(world, leader.node).partition("orders", 0).replica
@@ -207,7 +207,7 @@ def test_a_follower_that_does_not_keep_up_is_not_in_sync() -> None:
     assert not replica.in_sync.is_cut_off
 
 
-def test_a_suspect_is_out_of_sync_at_once_and_back_when_it_beats() -> None:
+def test_a_suspect_is_out_of_sync_at_once_and_back_with_its_next_beat() -> None:
     world = a_world()
     leader, other = leading(world), followers(world)[0]
     world.ask_broker(leader, lambda b: b.suspect(other.node))
@@ -242,7 +242,7 @@ def test_a_follower_serves_what_it_knows_to_be_committed_and_no_more() -> None:
         copy.read_as_follower(3, 1 << 16)
 
 
-def test_one_that_follows_nobody_serves_nothing() -> None:
+def test_a_follower_without_a_leader_serves_nothing() -> None:
     world = a_world()
     follower = followers(world)[0]
     cut_off(world, follower.node)
@@ -252,14 +252,16 @@ def test_one_that_follows_nobody_serves_nothing() -> None:
         copy.read_as_follower(0, 1 << 16)
 
 
-# ── elections and hand-over ──────────────────────────────────────────────────────────────────
+# ── elections and transfers of leadership ────────────────────────────────────────────────────
 
 
-def test_a_suspected_leader_is_replaced_long_before_a_time_out() -> None:
+def test_a_suspected_leader_is_replaced_long_before_a_timeout() -> None:
     world = a_world()
     first = leading(world)
     first.kill()
-    wait(world, ticks(world, 1))  # a link is lost when all that came over it was read
+    wait(
+        world, ticks(world, 1)
+    )  # a link is lost when everything that arrived over it has been read
     begun = world.clock.time
     for machine in world.able():
         world.ask_broker(machine, lambda b: b.suspect(first.node))
@@ -268,7 +270,7 @@ def test_a_suspected_leader_is_replaced_long_before_a_time_out() -> None:
     assert taken < RAFT.election_ticks, f"{taken} ticks"
 
 
-def test_the_next_in_the_order_of_preference_leads_after_a_loss() -> None:
+def test_the_next_preferred_replica_leads_after_a_loss() -> None:
     world = a_world(partitions=6)
     replicas = broker_of(world, 1).catalog.topics["orders"].replicas
     world.nodes[1].kill()
@@ -284,7 +286,7 @@ def test_the_next_in_the_order_of_preference_leads_after_a_loss() -> None:
     assert leaders() == wanted
 
 
-def test_a_clean_stop_hands_everything_over_first() -> None:
+def test_a_clean_stop_transfers_all_leadership_first() -> None:
     world = a_world(partitions=9)
     machine = world.nodes[1]
     done: list[bool] = []
@@ -296,7 +298,7 @@ def test_a_clean_stop_hands_everything_over_first() -> None:
     assert all(leader_of(world, "orders", index) is not machine for index in range(9))
 
 
-def test_a_hand_over_that_cannot_succeed_ends_in_time() -> None:
+def test_a_transfer_that_cannot_succeed_ends_in_time() -> None:
     world = a_world(raft=RaftConfig(hand_over_ticks=7))
     leader = leading(world)
     for machine in followers(world):

@@ -1,4 +1,4 @@
-"""What a leader says to those who ask beyond its end, on simulated brokers (bug class B19)."""
+"""What a leader answers to fetches beyond its end, on simulated brokers (bug class B19)."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def refusal(world: BrokerWorld, node: NodeId, offset: Offset) -> KafkaesqueError
     return raised.value
 
 
-def test_a_leader_of_the_past_never_calls_an_offset_out_of_range_that_another_committed() -> None:
+def test_a_deposed_leader_never_reports_a_committed_offset_as_out_of_range() -> None:
     world = a_world()
     old = leading(world)
     cut_off(world, old.node)
@@ -54,7 +54,7 @@ def test_a_leader_of_the_past_never_calls_an_offset_out_of_range_that_another_co
     assert len(refusals) > RAFT.heartbeat_ticks
 
 
-def test_who_asks_beyond_the_end_of_a_sound_leader_is_told_so_within_two_time_outs() -> None:
+def test_a_fetch_beyond_the_end_of_a_sound_leader_is_out_of_range_within_two_timeouts() -> None:
     world = a_world()
     leader = leading(world)
     wait(world, lambda: partition_at(world, leader.node).replica.raft.is_resting)
@@ -66,18 +66,18 @@ def test_who_asks_beyond_the_end_of_a_sound_leader_is_told_so_within_two_time_ou
     assert isinstance(refusal(world, leader.node, 5), NotLeader), "the next one has to wait again"
 
 
-def test_a_question_that_was_given_up_does_not_spare_the_next_one_its_wait() -> None:
+def test_an_abandoned_fetch_does_not_shorten_the_wait_of_the_next() -> None:
     world = a_world()
     leader = leading(world)
     assert isinstance(refusal(world, leader.node, 1_000), NotLeader)
     begun = world.clock.time
-    while world.clock.time - begun <= GIVEN_UP_MS:  # a group at rest would have no ticks
+    while world.clock.time - begun <= GIVEN_UP_MS:  # a resting group would have no ticks
         write(world, leader, [])
         wait(world, ticks(world, RAFT.heartbeat_ticks))
     assert isinstance(refusal(world, leader.node, 1_000), NotLeader)
 
 
-def test_no_more_questions_are_kept_than_allowed() -> None:
+def test_no_more_fetches_are_remembered_than_allowed() -> None:
     world = a_world()
     leader = leading(world)
     for offset in range(5, 5 + QUESTIONS_MAX + 1):

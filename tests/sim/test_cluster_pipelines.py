@@ -1,4 +1,4 @@
-"""A producer with several batches on their way never hears of a gap, whoever leads meanwhile."""
+"""A producer with several batches in flight never gets a gap, whichever broker leads."""
 
 import random
 from collections import deque
@@ -25,19 +25,19 @@ from tests.sim.test_cluster_acks import a_world
 BATCHES = 300
 IN_FLIGHT_MAX = 5
 AWAY_MS_MAX = 60
-"""How long a batch travels at most: some are refused by a transfer that is over for the next."""
+"""The longest delay of a batch: some are refused by a transfer that is over for the next one."""
 
 
 class Pipeline:
     """An idempotent producer: one connection, answers in the order of the requests.
 
-    After a refusal it sends nothing new until all is answered, and then again from the first that
-    was not acknowledged, as librdkafka does. OutOfOrderSequence is not expected, and so ends a run.
+    After a refusal it sends nothing new until all are answered, and then resends from the first
+    that was not acknowledged, as librdkafka does. OutOfOrderSequence is unexpected and ends a run.
     """
 
     def __init__(self, world: BrokerWorld, chance: random.Random) -> None:
         self.left = list(range(BATCHES))
-        """What is not acknowledged, in order."""
+        """The unacknowledged batches, in order."""
         self.refused = 0
         self._world = world
         self._chance = chance
@@ -97,8 +97,8 @@ class Pipeline:
             self._is_refused = True
 
 
-def hand_over_now_and_then(world: BrokerWorld, pipeline: Pipeline, chance: random.Random) -> None:
-    """Let leadership go round; whoever is to get it sometimes hears nothing of it."""
+def transfer_now_and_then(world: BrokerWorld, pipeline: Pipeline, chance: random.Random) -> None:
+    """Rotate leadership; sometimes the target does not receive the request."""
 
     def turn() -> None:
         world.network.heal()
@@ -113,7 +113,7 @@ def hand_over_now_and_then(world: BrokerWorld, pipeline: Pipeline, chance: rando
             world.schedule(100 + chance.randrange(400), turn)
 
     def transfer(leader: Replica, target: NodeId) -> None:
-        with suppress(RaftError):  # the one before it may still be under way
+        with suppress(RaftError):  # the previous transfer may still be in progress
             leader.transfer(target)
 
     world.schedule(1, turn)
@@ -124,9 +124,9 @@ def test_each_batch_of_a_pipeline_is_written_once_and_in_order(seed: int) -> Non
     world = a_world()
     chance = random.Random(seed)
     pipeline = Pipeline(world, chance)
-    hand_over_now_and_then(world, pipeline, chance)
+    transfer_now_and_then(world, pipeline, chance)
     wait(world, lambda: not pipeline.left)
-    assert pipeline.refused, "nothing was refused, so nothing was shown"
+    assert pipeline.refused, "nothing was refused, so nothing was tested"
     group = group_of(broker_of(world, 1).catalog.topics["orders"], 0)
     wait(world, lambda: world.leading(group) is not None)
     leader = world.leading(group)

@@ -1,4 +1,4 @@
-"""What brokers of a cluster ask each other about transactions, and when they do not believe it."""
+"""What brokers of a cluster ask each other about transactions, and when they refuse."""
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.cluster.calls import TRANSACTION
@@ -43,7 +43,7 @@ def marker(number: int = 1) -> Marker:
 
 
 def a_cluster() -> tuple[BrokerWorld, bytes, NodeId]:
-    """A world with the topic `orders`, its id, and who leads its only partition."""
+    """A world with the topic `orders`, its id, and the leader of its only partition."""
     world = ready_world()
     assert create(world, 1, "orders", 1) is None
     wait(world, lambda: leader_of(world, "orders") is not None)
@@ -60,7 +60,7 @@ def write(world: BrokerWorld, node: NodeId, place: Place, told: Told) -> None:
 
 
 def coordinator(world: BrokerWorld) -> NodeId:
-    """Have transactions coordinated; return who coordinates those of `t`."""
+    """Create the coordinators of transactions; return the one of `t`."""
     world.ask_broker(
         world.nodes[1], lambda one: one.transactions.coordinators.when_ready(lambda _: None)
     )
@@ -109,7 +109,7 @@ def test_a_marker_is_written_by_the_leader_wherever_it_is() -> None:
     assert broker_of(world, leader).partition("orders", 0).high_watermark == before + 1
 
 
-def test_a_leader_that_is_dead_has_not_written_the_marker() -> None:
+def test_a_dead_leader_does_not_count_as_having_written_the_marker() -> None:
     world, topic_id, leader = a_cluster()
     elsewhere = next(node for node in world.nodes if node != leader)
     told: Told = {}
@@ -129,12 +129,12 @@ def test_a_marker_for_an_earlier_term_of_the_leader_is_not_written() -> None:
     assert now == Marked(settled=[(topic_id, 0)])
 
 
-def test_a_leader_that_has_not_heard_of_a_topic_does_not_say_that_it_needs_no_marker() -> None:
+def test_a_leader_that_does_not_know_a_topic_does_not_say_that_it_needs_no_marker() -> None:
     world, _, leader = a_cluster()
     assert consult(world, leader, end_there((b"?" * 16, 0), 1)) == Marked(settled=[])
 
 
-def test_a_topic_is_gone_only_when_the_catalog_was_asked_and_does_not_have_it() -> None:
+def test_a_topic_counts_as_deleted_only_when_the_catalog_leader_does_not_have_it() -> None:
     world, _, leader = a_cluster()
     place = b"?" * 16, 0
     told: Told = {}
@@ -144,7 +144,7 @@ def test_a_topic_is_gone_only_when_the_catalog_was_asked_and_does_not_have_it() 
     assert isinstance(told[place], UnknownTopic)
 
 
-def test_a_coordinator_that_was_replaced_lets_nobody_write() -> None:
+def test_a_replaced_coordinator_lets_no_producer_write() -> None:
     world, topic_id, _ = a_cluster()
     node = coordinator(world)
 
@@ -166,7 +166,7 @@ def test_a_coordinator_that_was_replaced_lets_nobody_write() -> None:
     assert replaced.error == NotCoordinator.__name__
 
 
-def test_whoever_asks_from_elsewhere_hears_what_the_coordinator_refuses() -> None:
+def test_a_coordinators_refusal_reaches_brokers_elsewhere() -> None:
     world, topic_id, _ = a_cluster()
     node = coordinator(world)
     elsewhere = next(other for other in world.nodes if other != node)
@@ -187,7 +187,7 @@ def test_whoever_asks_from_elsewhere_hears_what_the_coordinator_refuses() -> Non
     assert isinstance(found[0], InvalidProducerMapping)
 
 
-def test_an_end_is_not_told_by_a_coordinator_that_cannot_have_it_committed() -> None:
+def test_a_coordinator_without_a_majority_reports_no_end() -> None:
     world, topic_id, _ = a_cluster()
     node = coordinator(world)
     answers: list[object] = []

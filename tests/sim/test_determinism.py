@@ -1,4 +1,4 @@
-"""A seed is a run: the same one again, in this process and in others."""
+"""A seed is a run: repeated runs are identical, in this process and in others."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def test_another_seed_is_another_run() -> None:
     assert fingerprint(2)[1:] != fingerprint(3)[1:]
 
 
-def test_the_order_of_sets_and_hashes_decides_nothing() -> None:
+def test_the_order_of_sets_and_hashes_has_no_influence() -> None:
     here = [line for seed in SEEDS for line in fingerprint(seed)]
     assert in_another_process("1") == here
     assert in_another_process("4242") == here

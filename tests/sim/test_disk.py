@@ -12,7 +12,7 @@ SEEDS = range(100)
 DROP, KEEP = CrashPolicy.DROP_UNSYNCED, CrashPolicy.KEEP_ALL
 
 
-def test_handles_are_dead_after_a_crash() -> None:
+def test_handles_are_invalid_after_a_crash() -> None:
     disk = new_disk()
     durable_file(disk, "a", b"abc")
     file = disk.open("a")
@@ -30,7 +30,7 @@ def test_handles_are_dead_after_a_crash() -> None:
     assert contents(disk, "a") == b"abc"
 
 
-def test_a_sync_covers_what_was_written_before_the_call_and_only_when_complete() -> None:
+def test_a_sync_covers_writes_before_the_call_and_only_when_complete() -> None:
     for completed, expected in ((False, b""), (True, b"before")):
         later = Later()
         disk = SimDisk(random.Random(1), later, SMALL_PAGES)
@@ -76,7 +76,7 @@ def test_syncs_may_complete_in_another_order() -> None:
     assert contents(disk, "a") == b"12"
 
 
-def test_a_sync_under_way_when_the_power_fails_never_completes() -> None:
+def test_a_sync_in_progress_when_the_power_fails_never_completes() -> None:
     later = Later()
     disk = SimDisk(random.Random(1), later, SMALL_PAGES)
     durable_file(disk, "a", b"")
@@ -103,7 +103,7 @@ def test_syncs_take_as_long_as_the_faults_say() -> None:
 
 
 @pytest.mark.parametrize("policy", list(CrashPolicy))
-def test_a_failed_sync_leaves_its_data_in_limbo_until_the_crash(policy: CrashPolicy) -> None:
+def test_data_of_a_failed_sync_is_undecided_until_the_crash(policy: CrashPolicy) -> None:
     disk = new_disk()
     durable_file(disk, "a", b"old")
     file = disk.open("a")
@@ -120,7 +120,7 @@ def test_a_failed_sync_leaves_its_data_in_limbo_until_the_crash(policy: CrashPol
     assert contents(disk, "a") == b"old\0\0\0\0new"
 
 
-def test_a_failed_folder_sync_leaves_its_names_to_the_next_one() -> None:
+def test_names_of_a_failed_folder_sync_are_covered_by_the_next_one() -> None:
     disk = new_disk()
     disk.create("a")
     disk.fail_next_sync()
@@ -143,7 +143,7 @@ def test_only_the_next_sync_fails() -> None:
     assert errors[1] is None
 
 
-def test_a_full_disk_writes_a_part_and_says_so() -> None:
+def test_a_full_disk_writes_a_part_and_reports_it() -> None:
     disk = new_disk(faults=DiskFaults(full_at_bytes=10))
     durable_file(disk, "a", b"123456")
     file = disk.create("b")
@@ -160,7 +160,7 @@ def test_a_full_disk_writes_a_part_and_says_so() -> None:
     assert file.read(0, 99) == b"ABxy"
 
 
-def test_room_comes_back_by_cutting_removing_replacing_and_more_space() -> None:
+def test_cutting_removing_replacing_and_more_space_free_room() -> None:
     disk = new_disk(faults=DiskFaults(full_at_bytes=9))
     for name in "abc":
         durable_file(disk, name, b"123")
@@ -205,7 +205,7 @@ class TickingClock:
         return self.ms
 
 
-def test_files_know_when_they_were_last_changed() -> None:
+def test_files_know_their_modification_time() -> None:
     clock = TickingClock()
     disk = SimDisk(random.Random(1), clock=clock)
     clock.ms = 5
@@ -220,7 +220,7 @@ def test_files_know_when_they_were_last_changed() -> None:
 
 
 def replace_a_file(disk: SimDisk) -> None:
-    """The usual way to change a small file at once: eight operations, with the old one's."""
+    """The usual way to replace a small file atomically: eight operations, with the old one's."""
     durable_file(disk, "a", b"old")
     file = disk.create("a.new")
     file.write(0, b"new")
@@ -242,7 +242,7 @@ def test_every_operation_is_counted() -> None:
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("policy", list(CrashPolicy))
-def test_a_file_replaced_by_the_rules_is_old_or_new_wherever_the_power_fails(
+def test_a_file_replaced_correctly_is_old_or_new_wherever_the_power_fails(
     policy: CrashPolicy,
 ) -> None:
     for operation in range(4, 9):

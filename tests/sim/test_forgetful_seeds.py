@@ -1,4 +1,4 @@
-"""Seeds in which voters acknowledge what they have not synced, and a minority loses power."""
+"""Seeds in which voters acknowledge unsynced entries, and a minority loses power."""
 
 import pytest
 

@@ -13,7 +13,7 @@ DROP, KEEP, TORN = CrashPolicy.DROP_UNSYNCED, CrashPolicy.KEEP_ALL, CrashPolicy.
 
 
 def outcomes(prepare: Callable[[SimDisk], None], path: str = "a") -> set[bytes | None]:
-    """Return all that a file was found to be after torn crashes; None if it was gone."""
+    """Return every content that a file had after torn crashes; None if it was gone."""
     found: set[bytes | None] = set()
     for seed in SEEDS:
         disk = new_disk(seed)
@@ -24,7 +24,7 @@ def outcomes(prepare: Callable[[SimDisk], None], path: str = "a") -> set[bytes |
 
 
 @pytest.mark.parametrize("policy", list(CrashPolicy))
-def test_what_was_synced_stays(policy: CrashPolicy) -> None:
+def test_synced_data_survives(policy: CrashPolicy) -> None:
     for seed in SEEDS:
         disk = new_disk(seed)
         durable_file(disk, "a", b"x" * 200)
@@ -33,7 +33,7 @@ def test_what_was_synced_stays(policy: CrashPolicy) -> None:
         assert contents(disk, "a")[:200] == b"x" * 200
 
 
-def test_what_was_not_synced_is_gone_when_all_of_it_is_dropped() -> None:
+def test_unsynced_data_is_gone_when_all_of_it_is_dropped() -> None:
     disk = new_disk()
     durable_file(disk, "a", b"abc")
     file = disk.open("a")
@@ -44,7 +44,7 @@ def test_what_was_not_synced_is_gone_when_all_of_it_is_dropped() -> None:
     assert contents(disk, "a") == b"abc"
 
 
-def test_what_was_not_synced_stays_when_all_of_it_is_kept() -> None:
+def test_unsynced_data_survives_when_all_of_it_is_kept() -> None:
     disk = new_disk()
     durable_file(disk, "a", b"abc")
     file = disk.open("a")
@@ -66,7 +66,7 @@ def test_a_second_crash_finds_what_the_first_one_left() -> None:
     assert contents(disk, "a") == b"abcdef"
 
 
-def test_a_torn_append_loses_any_pages_and_those_read_as_zeros() -> None:
+def test_a_torn_append_loses_any_pages_which_then_read_as_zeros() -> None:
     def append_two_pages(disk: SimDisk) -> None:
         durable_file(disk, "a", b"")
         disk.open("a").write(0, b"1" * 64 + b"2" * 64)
@@ -91,7 +91,7 @@ def test_a_torn_overwrite_leaves_old_pages() -> None:
     assert outcomes(overwrite) == {old + old, old + new, new + old, new + new}
 
 
-def test_pages_lie_at_fixed_positions_of_the_file() -> None:
+def test_pages_are_at_fixed_positions_of_the_file() -> None:
     def append_across_a_page(disk: SimDisk) -> None:
         durable_file(disk, "a", b"d" * 60)
         disk.open("a").write(60, b"n" * 8)
@@ -119,7 +119,7 @@ def test_a_later_write_can_survive_an_earlier_one() -> None:
     assert {b"", b"1" * 64, b"1" * 64 + b"2" * 64} <= found
 
 
-def test_a_file_that_grew_may_come_back_with_its_old_size_and_new_pages() -> None:
+def test_a_file_that_grew_may_return_with_its_old_size_and_new_pages() -> None:
     faults = DiskFaults(size_lost_rate=1.0, prefix_rate=0.0, keep_rate=1.0, tear_rate=0.0)
     disk = new_disk(faults=faults)
     durable_file(disk, "a", b"old")
@@ -172,7 +172,7 @@ def test_a_rename_without_a_folder_sync_may_be_undone() -> None:
     assert contents(disk, "a") == b"new"
 
 
-def test_a_removed_file_may_come_back() -> None:
+def test_a_removed_file_may_reappear() -> None:
     def remove(disk: SimDisk) -> None:
         durable_file(disk, "a", b"abc")
         disk.remove("a")
@@ -224,7 +224,7 @@ def test_the_same_seed_gives_the_same_crash() -> None:
 
 
 def durable_after(changes: list[tuple[str, int, bytes]], covered: int) -> bytes:
-    """The plain meaning of a sync after `covered` changes, for comparison."""
+    """The simple meaning of a sync after `covered` changes, for comparison."""
     image = bytearray()
     for kind, position, data in changes[:covered]:
         if kind == "cut":
@@ -236,7 +236,7 @@ def durable_after(changes: list[tuple[str, int, bytes]], covered: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_the_durable_bytes_are_those_of_a_plain_model(seed: int) -> None:
+def test_the_durable_bytes_match_a_simple_model(seed: int) -> None:
     script = random.Random(seed)
     later = Later()
     disk = SimDisk(random.Random(seed), later, SMALL_PAGES)

@@ -1,4 +1,4 @@
-"""Many seeds: nothing is lost on the way to the table."""
+"""Many seeds: every result reaches the table."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def stops(seed: int, steps: int) -> Report:
     raise KeyboardInterrupt
 
 
-def test_a_seed_that_holds_is_a_report_of_what_happened() -> None:
+def test_a_seed_that_passes_returns_a_report() -> None:
     result = try_seed(1, STEPS)
     assert isinstance(result, Report)
     assert result.seed == 1
@@ -39,7 +39,7 @@ def test_a_seed_that_breaks_a_promise_is_a_failure_and_not_an_exception(
     assert result.command == "kafkaesque sim 17"
 
 
-def test_ctrl_c_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_not_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafkaesque.sim.many.run_seed", stops)
     with pytest.raises(KeyboardInterrupt):
         try_seed(1, STEPS)
@@ -57,7 +57,7 @@ def test_totals_add_up_reports_and_keep_failures_apart() -> None:
     assert totals.failures == [failure]
 
 
-def test_many_seeds_come_to_the_sum_of_each() -> None:
+def test_the_totals_of_many_seeds_are_the_sum_of_each() -> None:
     seeds = range(40, 63)
     expected = Totals()
     for seed in seeds:
@@ -68,5 +68,5 @@ def test_many_seeds_come_to_the_sum_of_each() -> None:
     assert told == [10, 20, 23]
 
 
-def test_no_seeds_are_no_totals() -> None:
+def test_no_seeds_have_no_totals() -> None:
     assert run_many(range(0), STEPS, lambda _: None, workers=1) == Totals()

@@ -1,4 +1,4 @@
-"""Each kind of fault really happens, does what its name says, and comes alone when asked alone."""
+"""Each kind of fault really happens, does what its name says, and can be injected alone."""
 
 import pytest
 
@@ -34,14 +34,14 @@ FAULT_COUNTERS = frozenset().union(*COUNTERS.values())
 
 
 def only(*kinds: str) -> Settings:
-    """A quick cluster with small segments in which just these faults happen, often."""
+    """A quick cluster with small segments in which only these faults happen, often."""
     faults = Faults(pause_mean=60, **dict.fromkeys(kinds, True))
     log = LogConfig(segment_bytes_max=500, index_interval_bytes=100)
     return Settings(nodes=3, write_pause_max=6, log=log, faults=faults)
 
 
 def troubled(*kinds: str, steps: int = STEPS) -> list[World]:
-    """Some worlds after their trouble, before their peace."""
+    """Some worlds after their faults and before their recovery."""
     worlds = []
     for seed in SEEDS:
         world = World(seed, only(*kinds))
@@ -68,7 +68,7 @@ def test_every_fault_has_a_counter() -> None:
 
 @pytest.mark.complains("damage_found partition=group-0 offset=*")
 @pytest.mark.parametrize("kind", COUNTERS)
-def test_a_fault_that_is_asked_for_happens_and_no_other(kind: str) -> None:
+def test_only_the_requested_fault_happens(kind: str) -> None:
     reports = [run_seed(seed, STEPS, only(kind)) for seed in SEEDS]
     happened = set().union(*(report.counts for report in reports)) & FAULT_COUNTERS
     assert happened == COUNTERS[kind]
@@ -85,7 +85,7 @@ def test_cuts_lose_messages() -> None:
     assert any(world.network.dropped for world in troubled("cuts"))
 
 
-def test_transfers_make_others_lead() -> None:
+def test_transfers_change_the_leader() -> None:
     leaders = [set(world.checks[GROUP].leaders.values()) for world in troubled("transfers")]
     assert any(len(each) > 1 for each in leaders)
 
@@ -101,14 +101,14 @@ def test_voters_are_removed_and_learn_and_vote_again() -> None:
     assert {len(change.voters) for change in changes} >= {2, 3}
 
 
-def test_a_wiped_machine_comes_back_as_somebody_else() -> None:
+def test_a_wiped_machine_returns_with_a_new_identity() -> None:
     worlds = troubled("wipes")
     assert all(len(world.nodes) == 3 for world in worlds)
     assert any(max(world.nodes) > 3 for world in worlds)
 
 
 @pytest.mark.complains("damage_found partition=group-0 offset=*")
-def test_flipped_bits_damage_one_machine_only_and_peers_refill_it() -> None:
+def test_flipped_bits_damage_only_one_machine_and_peers_refill_it() -> None:
     worlds = [world for world in troubled("bit_flips") if world.damaged]
     assert worlds
     for world in worlds:
@@ -127,7 +127,7 @@ def test_compaction_leaves_holes_where_records_were_superseded() -> None:
     assert any(len(values_on_disk(each)) < each.log.end_offset for each in replicas(worlds))
 
 
-def test_a_full_disk_stops_no_broker_and_is_waited_out() -> None:
+def test_a_full_disk_stops_no_broker_and_writes_resume_later() -> None:
     world = World(3, only("full_disks"))
     mischief = Mischief(world)
     mischief.begin()
@@ -142,7 +142,7 @@ def test_a_full_disk_stops_no_broker_and_is_waited_out() -> None:
     assert all(node.is_up and node.error is None for node in world.nodes.values())
 
 
-def test_who_is_told_to_stop_breaks_nothing_more() -> None:
+def test_after_healing_no_more_faults_happen() -> None:
     for world in troubled("kills", "cuts"):
         counted = {kind: world.counts.get(kind) for kind in ("kills", "clean stops", "cuts")}
         world.heal()

@@ -32,7 +32,7 @@ DELAY = 2
 
 
 def a_world(version_max: int, seed: int) -> World:
-    """Three nodes of which one leads, and nobody who writes."""
+    """Three nodes with a leader and no writers."""
     links = LinkConfig(
         whole_bytes_max=NARROW.links.whole_bytes_max,
         piece_bytes=NARROW.links.piece_bytes,
@@ -74,14 +74,14 @@ def test_a_large_record_is_acknowledged_and_the_leader_stays(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whole_frames_let_a_large_record_cost_one_leader_after_the_other(seed: int) -> None:
+def test_with_whole_frames_a_large_record_costs_one_leader_after_another(seed: int) -> None:
     """The old protocol: heartbeats wait behind the record, which is never acknowledged."""
     world = a_world(1, seed)
     before = term(world)
     for _ in range(5):
         assert world.run_until(lambda: is_led(world), STEPS_MAX)
         led = term(world)
-        write(world, LARGE)  # as a client does again whose write has an unknown outcome
+        write(world, LARGE)  # as a client retries a write with an unknown outcome
         assert world.run_until(lambda led=led: term(world) > led, STEPS_MAX)  # type: ignore[misc]
     assert acknowledged(world) == 0
     assert term(world) >= before + 5
@@ -89,7 +89,7 @@ def test_whole_frames_let_a_large_record_cost_one_leader_after_the_other(seed: i
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_large_record_is_sent_once_to_each_follower(seed: int) -> None:
-    """Answers to heartbeats come while it is under way, and do not mean that it got lost."""
+    """Answers to heartbeats arrive while it is in flight, and do not mean that it was lost."""
     world = a_world(2, seed)
     write(world, LARGE)
     leader = world.leader(GROUP)
@@ -120,7 +120,7 @@ def test_a_follower_that_was_away_is_sent_a_large_record_about_once(seed: int) -
 
 
 def is_settled(world: World) -> bool:
-    """Whether all hold the same, and nothing waits to be sent."""
+    """Whether all have the same log, and nothing waits to be sent."""
     rafts = [machine.replicas[GROUP].raft for machine in world.nodes.values()]
     pairs = permutations(world.nodes, 2)
     is_sending = any(world.network.is_sending(GROUP, *ends) for ends in pairs)
@@ -165,7 +165,7 @@ class Timed:
         self.arrived.append((self.now, type(message).__name__))
 
 
-def test_bytes_take_time_and_small_messages_overtake() -> None:
+def test_bytes_take_time_and_small_messages_overtake_large_ones() -> None:
     timed = Timed()
     timed.network.send(GROUP, an_append(bytes(10_000)))
     timed.play(until=30)
@@ -181,7 +181,7 @@ def test_bytes_take_time_and_small_messages_overtake() -> None:
     assert not timed.network.is_sending(GROUP, SOURCE, TARGET)
 
 
-def test_a_cut_loses_what_is_under_way_and_the_next_frame_is_whole() -> None:
+def test_a_cut_loses_what_is_in_flight_and_the_next_frame_is_whole() -> None:
     timed = Timed()
     timed.network.send(GROUP, an_append(bytes(10_000)))
     timed.play(until=30)

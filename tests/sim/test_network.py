@@ -1,4 +1,4 @@
-"""The simulated network: what it may do to a message, and that it does no more than it was told."""
+"""The simulated network: what it may do to a message, and that it does no more than configured."""
 
 import random
 
@@ -16,7 +16,7 @@ MESSAGES = 200
 
 
 class Link:
-    """A network with everything that it has delivered."""
+    """A network and everything that it has delivered."""
 
     def __init__(self, faults: NetworkFaults) -> None:
         self.later = Later()
@@ -32,7 +32,7 @@ class Link:
         return [delay for delay, _ in self.later.waiting]
 
     def play(self) -> list[int]:
-        """Deliver by the time at which each falls due; return the terms as they arrive."""
+        """Deliver messages when they are due; return the terms as they arrive."""
         for _, call in sorted(self.later.waiting, key=lambda event: event[0]):
             call()
         self.later.waiting.clear()
@@ -71,14 +71,14 @@ def test_late_messages_take_twenty_times_as_long() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_messages_are_dropped_about_as_often_as_asked(rate: float) -> None:
+def test_messages_are_dropped_about_as_often_as_configured(rate: float) -> None:
     link = Link(NetworkFaults(drop_rate=rate))
     link.send(2_000)
     assert link.network.dropped == 2_000 - len(link.play())
     assert link.network.dropped == pytest.approx(2_000 * rate, rel=0.2)
 
 
-def test_a_doubled_message_arrives_twice_and_counts_as_sent_once() -> None:
+def test_a_duplicated_message_arrives_twice_and_counts_as_sent_once() -> None:
     link = Link(NetworkFaults(duplicate_rate=1.0))
     link.send(3)
     assert sorted(link.play()) == [0, 0, 1, 1, 2, 2]
@@ -96,7 +96,7 @@ def test_a_cut_stops_one_direction_only() -> None:
     assert link.network.dropped == 5
 
 
-def test_a_mended_cut_lets_through_what_is_sent_from_then_on() -> None:
+def test_a_healed_cut_lets_through_what_is_sent_from_then_on() -> None:
     link = Link(NetworkFaults())
     link.network.cut(1, 2)
     link.send(5)

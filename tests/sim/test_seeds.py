@@ -21,7 +21,7 @@ def chunks(count: int, short: int) -> list[ParameterSet]:
 
 
 def told(failures: list[Failure]) -> str:
-    """What failed, and what to type to see it again."""
+    """What failed, and the command that repeats it."""
     return "\n".join(f"{failure.error}\n    {failure.command}" for failure in failures)
 
 
@@ -30,14 +30,14 @@ def told(failures: list[Failure]) -> str:
 @pytest.mark.requirement("REP-4")
 @pytest.mark.parametrize("chunk", chunks(CHUNKS, SHORT_CHUNKS))
 @pytest.mark.complains("damage_found partition=group-* offset=*")
-def test_clusters_keep_their_promises_whatever_breaks(chunk: int) -> None:
+def test_clusters_keep_their_promises_under_all_faults(chunk: int) -> None:
     first = chunk * SEEDS_PER_CHUNK
     results = [try_seed(seed, STEPS) for seed in range(first, first + SEEDS_PER_CHUNK)]
     failures = [result for result in results if isinstance(result, Failure)]
     assert not failures, told(failures)
 
 
-def test_a_failed_seed_tells_its_error_and_the_command_that_repeats_it() -> None:
+def test_a_failed_seed_reports_its_error_and_the_command_that_repeats_it() -> None:
     text = told([Failure(seed=123, error="Violation: two leaders", trace="")])
     assert "Violation: two leaders" in text
     assert "kafkaesque sim 123" in text

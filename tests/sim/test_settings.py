@@ -1,4 +1,4 @@
-"""What a seed is like: drawn from it alone, of every kind, within what can be survived."""
+"""The settings of a seed: drawn from it alone, varied, and survivable."""
 
 import random
 
@@ -21,7 +21,7 @@ def test_seeds_differ() -> None:
     assert len(set(map(repr, DRAWN))) > 900
 
 
-def test_every_fault_is_there_in_some_seeds_and_absent_in_others() -> None:
+def test_every_fault_occurs_in_some_seeds_and_is_absent_in_others() -> None:
     shares = {kind: len(of(kind)) / len(DRAWN) for kind in KINDS}
     assert all(0.1 < share < 0.9 for share in shares.values()), shares
 
@@ -39,12 +39,12 @@ def test_bits_flip_only_where_voters_stay_and_nothing_is_compacted_or_wiped() ->
         assert not (faults.voter_changes or faults.compactions or faults.wipes)
 
 
-def test_disks_are_damaged_only_where_there_are_copies_to_spare() -> None:
+def test_disks_are_damaged_only_where_there_are_enough_copies() -> None:
     for settings in of("bit_flips") + of("wipes"):
         assert settings.nodes in (3, 5)
 
 
-def test_where_copies_are_destroyed_or_moved_everything_that_counts_is_synced() -> None:
+def test_where_copies_are_destroyed_or_moved_every_counted_entry_is_synced() -> None:
     lazy = [s for s in DRAWN if s.flush is not FlushPolicy.ALWAYS]
     for settings in [settings for settings in lazy if settings.nodes > 1]:
         faults = settings.faults
@@ -58,7 +58,7 @@ def test_kinds_names_the_faults_that_happen_and_not_how_often() -> None:
     assert Faults(pause_mean=7, kills=True, trims=True).kinds() == ["kills", "trims"]
 
 
-def test_limits_are_tiny_in_many_seeds_because_bugs_hide_where_things_are_rare() -> None:
+def test_limits_are_tiny_in_many_seeds_because_bugs_hide_in_rare_events() -> None:
     assert any(settings.raft.append_bytes_max == 1 for settings in DRAWN)
     assert any(settings.raft.inflight_max == 1 for settings in DRAWN)
     assert any(settings.log.segment_bytes_max == 256 for settings in DRAWN)

@@ -30,7 +30,7 @@ def change_one_log(world: World) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_leader_falls_and_another_one_takes_over_without_loss(seed: int) -> None:
+def test_a_failed_leader_is_replaced_without_loss(seed: int) -> None:
     verdict, lines = told(seed)
     assert verdict.lost == 0
     assert verdict.acknowledged >= 400
@@ -44,7 +44,7 @@ def test_no_line_is_wider_than_a_terminal() -> None:
     assert [line for line in lines if len(line) > COLUMNS] == []
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
+def test_the_same_seed_gives_the_same_story() -> None:
     assert told(5) == told(5)
     assert told(5) != told(6)
 
@@ -56,7 +56,7 @@ def test_a_batch_that_one_broker_lacks_counts_as_lost(monkeypatch: pytest.Monkey
     assert "all three" not in lines[-1]
 
 
-def test_a_batch_that_holds_another_value_counts_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_with_another_value_counts_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(story, "check_end", change_one_log)
     verdict, _ = told(7)
     assert verdict.lost == 1

@@ -1,6 +1,6 @@
-"""A program that runs a batch and a stream on a cluster and prints what came of it as JSON.
+"""A program that runs a batch and a stream on a cluster and prints the result as JSON.
 
-    python -m tests.spark.cluster_program MASTER BOOTSTRAP FOLDER
+python -m tests.spark.cluster_program MASTER BOOTSTRAP FOLDER
 
 In the stream one executor is killed with kill -9, once.
 """
@@ -22,7 +22,7 @@ TARGET = "cluster-target"
 
 
 def executor_pid() -> int:
-    """Return the JVM above this worker: its parent is Spark's daemon, and that one's the JVM."""
+    """Return the JVM above this worker: its parent is Spark's daemon, whose parent is the JVM."""
     status = Path(f"/proc/{os.getppid()}/status").read_text().splitlines()
     parent = next(line for line in status if line.startswith("PPid:"))
     return int(parent.split()[1])
@@ -35,7 +35,7 @@ def main() -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.executor.memory": "512m",
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # else one may do it all alone
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # otherwise one may do it all alone
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
     }
     spark = session("cluster", master=master, settings=settings)

@@ -1,4 +1,4 @@
-"""What those who read committed records find in a topic."""
+"""The committed records of a topic."""
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -8,7 +8,7 @@ SECONDS_MAX = 30.0
 
 
 def committed(topics: Topics, topic: str) -> list[int]:
-    """Return the numbers that a reader of committed records gets, with a client of others."""
+    """Return the numbers that a reader of committed records gets, with a third-party client."""
     consumer = Consumer(
         {
             "bootstrap.servers": topics.bootstrap,

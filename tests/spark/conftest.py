@@ -1,4 +1,4 @@
-"""One Spark session and one broker for all tests; without the extra these files are passed over."""
+"""One Spark session and one broker for all tests; without the extra these files are skipped."""
 
 import importlib.util
 import json
@@ -62,7 +62,7 @@ def spark() -> Iterator[Any]:
 
 
 class Topics:
-    """The broker of a test, as its author wants to speak of it."""
+    """The broker of a test, with helpers for writing and reading."""
 
     def __init__(self, broker: Broker) -> None:
         self.bootstrap = broker.bootstrap
@@ -103,5 +103,5 @@ def topics() -> Iterator[Topics]:
 
 
 def offsets(**partitions: dict[int, int]) -> str:
-    """Return offsets as the options take them."""
+    """Return offsets in the form of the options."""
     return json.dumps(partitions)

@@ -17,7 +17,7 @@ ROWS = 200
 def main() -> None:
     """Write, copy in a stream, and count."""
     bootstrap, folder = sys.argv[1], sys.argv[2]
-    # Else the server's workers run a python that has no such package.
+    # Otherwise the server's workers run a Python without this package.
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     broker = {"kafka.bootstrap.servers": bootstrap}

@@ -1,11 +1,11 @@
 """A program with one streaming query that kills itself at a chosen step of a micro-batch.
 
-    python -m tests.spark.killing BOOTSTRAP FOLDER STEP
+python -m tests.spark.killing BOOTSTRAP FOLDER STEP
 
 It copies the topic `numbers-STEP`: to a table if the step belongs to the source, so that every
-record must be there once, and to the topic `copied-STEP` if it belongs to a sink. The sink that
-writes at least once may leave records of the killed micro-batch there twice, the one that writes
-exactly once may not. It kills once, and the next run goes to the end.
+record must be there once, and to the topic `copied-STEP` if it belongs to a sink. The at-least-once
+sink may duplicate records of the killed micro-batch, the exactly-once sink may not. It kills once,
+and the next run goes to the end.
 """
 
 import os
@@ -38,13 +38,13 @@ ONCE_STEPS = ("once-before", "once-middle", "once-prepared", "once-undecided", "
 
 
 def kill_at(step: str, *, is_time: bool = True) -> None:
-    """Kill driver, JVM and worker if this is the chosen step and nobody did it before."""
+    """Kill driver, JVM and worker if this is the chosen step and it was not done before."""
     folder = Path(os.environ[FOLDER])
     flag = folder / "killed"
     if os.environ[STEP] != step or flag.exists() or not is_time:
         return
     flag.touch()
-    # Itself last: a worker that lives on would go on writing.
+    # Itself last: a worker that survives would go on writing.
     for pid in (*(folder / "pids").read_text().split(), str(os.getpid())):
         os.kill(int(pid), signal.SIGKILL)
 
@@ -88,7 +88,7 @@ class KillingWriter(StreamWriter):
 
 
 class KillingOnceWriter(OnceStreamWriter):
-    """The sink that writes exactly once, with the steps of writing and deciding."""
+    """The exactly-once sink, with the steps of writing and deciding."""
 
     def write(self, iterator: Any) -> Prepared:
         batches = list(iterator)

@@ -20,7 +20,7 @@ PARTITIONS = 2
 
 
 def create(topics: Topics, settings: PipelineSettings) -> None:
-    """Make the topics of a pipeline."""
+    """Create the topics of a pipeline."""
     for topic in settings.topics:
         topics.create(topic, PARTITIONS)
 
@@ -31,7 +31,7 @@ def send(
     messages: Sequence[Message[Any]],
     now_ms: int = NOW_MS,
 ) -> None:
-    """Send messages as a client would that partitions by key."""
+    """Send messages like a client that partitions by key."""
     by_place: dict[tuple[str, int], list[Record]] = {}
     for message in messages:
         key = message.key.encode()
@@ -49,7 +49,7 @@ def finish(jobs: Sequence[Any]) -> list[Fare]:
 
 
 def to_its_end(start: Callable[[], Any]) -> Any:
-    """Run one query to its end, and return it as it was started last."""
+    """Run one query to its end; return the query of its last start."""
     started: list[Any] = []
 
     def job() -> Any:

@@ -1,6 +1,6 @@
-"""A program with a session of its own, run by an environment's Python that is not on the path.
+"""A program with its own session, run by a Python environment that is not on the path.
 
-    python plain_program.py BOOTSTRAP TOPIC
+python plain_program.py BOOTSTRAP TOPIC
 
 Prints how many records the topic has.
 """

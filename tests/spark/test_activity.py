@@ -21,7 +21,7 @@ SETTINGS = ActivitySettings()
 
 
 def exact_gap() -> list[Message[Event]]:
-    """A visitor who pauses exactly as long as a session lasts, and one a millisecond longer."""
+    """One visitor pauses exactly as long as a session lasts, and one a millisecond longer."""
     gap_ms = SETTINGS.times.gap_s * 1_000
     events = [
         Event(user=user, kind="click", item="i", at_ms=at_ms)
@@ -33,7 +33,7 @@ def exact_gap() -> list[Message[Event]]:
 
 
 @pytest.mark.requirement("PIPE-6")
-def test_sessions_counters_funnels_and_dead_letters_are_those_of_plain_python(
+def test_sessions_counters_funnels_and_dead_letters_match_plain_python(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     create(topics, SETTINGS)
@@ -41,7 +41,7 @@ def test_sessions_counters_funnels_and_dead_letters_are_those_of_plain_python(
     events = [one.event for one in messages if one.event is not None]
     place = Place(bootstrap=topics.bootstrap, folder=tmp_path, is_once=True)
     send(topics, SETTINGS, messages[:1_200])
-    # The first query is stopped in the middle of the data and goes on from its checkpoint.
+    # The first query is stopped in the middle of the data and continues from its checkpoint.
     finish(activity.jobs(spark, place, SETTINGS)[:1])
     send(topics, SETTINGS, messages[1_200:])
     finish(activity.jobs(spark, place, SETTINGS))
@@ -73,5 +73,5 @@ def test_sessions_counters_funnels_and_dead_letters_are_those_of_plain_python(
     assert reasons == {b"the value is not a JSON object", b"the kind is not known"}
 
 
-def test_the_same_seed_makes_up_the_same_data() -> None:
+def test_the_same_seed_generates_the_same_data() -> None:
     assert list(generate(1, 50, 0)) == list(generate(1, 50, 0)) != list(generate(2, 50, 0))

@@ -1,4 +1,4 @@
-"""An archive has every byte of a topic, and a replay brings all of them back."""
+"""An archive has every byte of a topic, and a replay restores all of them."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def a_record(number: int) -> Record:
 
 
 def content(topics: Topics, topic: str) -> list[list[Any]]:
-    """Return what the records of each partition are, without their offsets."""
+    """Return the records of each partition, without their offsets."""
     return [
         [
             (one.key, one.value, one.headers, one.timestamp_ms)
@@ -45,12 +45,12 @@ def content(topics: Topics, topic: str) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("form", ["parquet", "delta"])
-def test_a_replayed_archive_is_the_same_byte_by_byte(
+def test_a_replayed_archive_is_identical_byte_by_byte(
     form: str, spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     name = topics.create(f"original-{form}", PARTITIONS)
     place = Place(bootstrap=topics.bootstrap, folder=tmp_path / "archive", is_once=True)
-    for _ in range(2):  # the second run goes on where the first one ended
+    for _ in range(2):  # the second run continues where the first one ended
         for partition in range(PARTITIONS):
             topics.put(name, partition, [a_record(n) for n in range(60 + partition)])
         finish(archive.jobs(spark, place, ArchiveSettings(topic=name, format=form)))
@@ -63,7 +63,7 @@ def test_a_replayed_archive_is_the_same_byte_by_byte(
     assert content(topics, again.topic) == content(topics, name)
 
 
-def test_a_micro_batch_that_is_repeated_is_in_the_archive_once(spark: Any, tmp_path: Path) -> None:
+def test_a_repeated_micro_batch_is_in_the_archive_once(spark: Any, tmp_path: Path) -> None:
     rows = spark.sql("select 1 as partition, 5L as offset, date'2026-01-01' as day")
     for batch in (0, 1, 1):
         archive.write_delta(rows, tmp_path / "delta", batch)
@@ -74,7 +74,7 @@ def test_a_micro_batch_that_is_repeated_is_in_the_archive_once(spark: Any, tmp_p
     assert DeltaTable(str(tmp_path / "delta")).to_pyarrow_table().num_rows == 2
 
 
-def test_an_archive_that_is_not_there_is_named(spark: Any, tmp_path: Path) -> None:
+def test_a_missing_archive_is_named(spark: Any, tmp_path: Path) -> None:
     place = Place(bootstrap="localhost:1", folder=tmp_path)
     with pytest.raises(BadOption, match="no archive is there"):
         finish(replay.jobs(spark, place, ReplaySettings(archive=str(tmp_path / "nothing"))))

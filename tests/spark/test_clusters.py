@@ -1,4 +1,4 @@
-"""Queries run on clusters of several processes, and go on when one of these is killed."""
+"""Queries run on clusters of several processes, and continue when one of these is killed."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def a_free_port() -> int:
 
 @contextmanager
 def spark_class(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a class of Spark's own until the end of the block."""
+    """Run one of Spark's own classes until the end of the block."""
     process = subprocess.Popen(
         [HOME / "bin" / "spark-class", *words],
         env={**environment(), "SPARK_WORKER_DIR": str(folder)},

@@ -1,4 +1,4 @@
-"""Topics are read and written through Spark Connect, if what it needs is installed."""
+"""Topics are read and written through Spark Connect, if its requirements are installed."""
 
 import importlib.util
 import json

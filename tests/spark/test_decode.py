@@ -1,4 +1,4 @@
-"""The compiled decoder says exactly what the plain one says."""
+"""The compiled decoder agrees exactly with the plain one."""
 
 import dataclasses
 from typing import Any
@@ -130,14 +130,14 @@ def test_a_wrong_checksum_is_refused() -> None:
         decoded([BatchView(bytes(damaged))])
 
 
-def test_a_malformed_batch_is_named_with_its_reason() -> None:
+def test_a_malformed_batch_is_named_with_the_reason() -> None:
     damaged = a_batch()
     damaged[61] = 4  # the record's length
     with pytest.raises(MalformedBatch, match="offset 5: a record of 2 bytes"):
         decoded([renewed(damaged)])
 
 
-def test_only_the_columns_that_are_asked_for_are_made() -> None:
+def test_only_the_requested_columns_are_built() -> None:
     target = dataclasses.replace(EVERYTHING, columns=("offset",))
     assert decoded([BatchView(a_batch())], target) == [{"offset": 5}]
 
@@ -147,7 +147,7 @@ def test_large_batches_become_several_arrow_batches() -> None:
     assert [len(group) for group in chunks(views, RecordLimits())] == [1, 1, 1]
 
 
-def test_batches_without_records_for_a_consumer_are_passed_over() -> None:
+def test_batches_without_records_for_a_consumer_are_skipped() -> None:
     assert decoded([marker(7, ControlType.COMMIT, 5)]) == []
 
 

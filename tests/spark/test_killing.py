@@ -1,8 +1,8 @@
 """A query that is killed with kill -9 at any step of a micro-batch loses nothing.
 
-What the source gives counts once, as its table shows. By default the sink is at least once: records
-of the one micro-batch that was killed may be in the topic twice, no others. With exactly-once they
-are there once; that the first kind does double them shows that the killing works.
+The source is exactly once, as its table shows. By default the sink is at least once: records of the
+one killed micro-batch may be duplicated, no others. With exactly-once they are there once; that the
+at-least-once sink does duplicate them shows that the killing works.
 """
 
 import subprocess

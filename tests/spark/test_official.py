@@ -1,6 +1,6 @@
 """Spark's own Kafka connector works against our broker: batch, stream and sink.
 
-Its JARs come from Maven by `python -m tools.connector_jars`; without them this is passed over.
+Its JARs come from Maven by `python -m tools.connector_jars`; without them this is skipped.
 """
 
 import json
@@ -27,7 +27,7 @@ pytestmark = [
 
 
 @pytest.mark.requirement("Q-2")
-def test_sparks_own_connector_reads_follows_and_writes(topics: Topics, tmp_path: Path) -> None:
+def test_sparks_own_connector_reads_streams_and_writes(topics: Topics, tmp_path: Path) -> None:
     for name in ("official-in", "official-out"):
         topics.create(name, 2)
     words = ["-m", "tests.spark.official_program", topics.bootstrap, str(tmp_path)]

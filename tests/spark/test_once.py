@@ -1,4 +1,4 @@
-"""Of all that attempts, drivers and repetitions write for a batch one whole set counts."""
+"""Of all attempts, drivers and repetitions of a batch, one complete set of writes counts."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ def encoded(numbers: Sequence[int]) -> EncodedRecords:
 
 
 def settles(topics: Topics, topic: str) -> bool:
-    """Return whether soon no transaction holds back those who read committed records."""
+    """Return whether soon no open transaction blocks readers of committed records."""
     deadline = time.monotonic() + SECONDS_MAX
     while time.monotonic() < deadline:
         if is_settled(topics, topic):
@@ -48,7 +48,7 @@ def settles(topics: Topics, topic: str) -> bool:
 
 
 def is_settled(topics: Topics, topic: str) -> bool:
-    """Return whether no transaction holds back those who read committed records."""
+    """Return whether no open transaction blocks readers of committed records."""
     place = (topic, PARTITION)
     ends = [
         topics.admin.topics.offsets([place], -1, is_committed=is_committed)[place]
@@ -58,7 +58,7 @@ def is_settled(topics: Topics, topic: str) -> bool:
 
 
 class Query:
-    """A query that writes to a topic of its own, and whose drivers and tasks a test moves."""
+    """A query that writes to a separate topic, and whose drivers and tasks a test controls."""
 
     def __init__(self, topics: Topics, name: str) -> None:
         self.name = name
@@ -93,13 +93,13 @@ class Query:
         return write
 
     def producer(self, driver: int, batch: int) -> TransactionalProducer:
-        """Return one that has an open transaction of its own, as a running task has."""
+        """Return a producer with an open transaction, like that of a running task."""
         name = str(self.id(driver, batch))
         admin = admin_of(self.options.cluster)
         return admin.transactional_producer(name, self.options.codec, timeout_ms=60_000)
 
     def commit_alone(self, name: str, numbers: Sequence[int]) -> None:
-        """Write in a transaction that nobody but its producer ends."""
+        """Write in a transaction that only its producer ends."""
         admin = admin_of(self.options.cluster)
         name = f"{self.name} {name}"
         producer = admin.transactional_producer(name, self.options.codec, timeout_ms=60_000)
@@ -116,7 +116,7 @@ def query(topics: Topics, request: pytest.FixtureRequest) -> Iterator[Query]:
     yield Query(topics, f"{abs(hash(request.node.name)):x}")
 
 
-def test_what_is_prepared_counts_when_its_batch_is_decided_and_not_before(query: Query) -> None:
+def test_prepared_records_count_once_their_batch_is_decided_and_not_before(query: Query) -> None:
     driver = query.driver()
     attempts = [query.run(driver, 0, [1, 2]), query.run(driver, 0, [3], task=1)]
     assert query.found == []
@@ -124,7 +124,7 @@ def test_what_is_prepared_counts_when_its_batch_is_decided_and_not_before(query:
     assert query.found == [1, 2, 3]
 
 
-def test_a_batch_that_is_repeated_after_its_decision_is_not_written_again(query: Query) -> None:
+def test_a_batch_repeated_after_its_decision_is_not_written_again(query: Query) -> None:
     driver = query.driver()
     query.decide(0, query.run(driver, 0, [1, 2]))
     again = query.run(query.driver(), 0, [1, 2])
@@ -133,14 +133,14 @@ def test_a_batch_that_is_repeated_after_its_decision_is_not_written_again(query:
     assert query.found == [1, 2]
 
 
-def test_a_batch_that_is_repeated_at_least_once_is_there_twice(query: Query) -> None:
+def test_a_repeated_batch_with_at_least_once_is_duplicated(query: Query) -> None:
     """The control of the test above: without decisions the same story ends like this."""
     query.write_at_least_once([1, 2])
     query.write_at_least_once([1, 2])
     assert query.found == [1, 1, 2, 2]
 
 
-def test_a_driver_whose_successor_came_decides_nothing(query: Query) -> None:
+def test_a_replaced_driver_cannot_decide(query: Query) -> None:
     old = query.driver()
     of_old = query.run(old, 0, [1, 2])
     new = query.driver()
@@ -151,7 +151,7 @@ def test_a_driver_whose_successor_came_decides_nothing(query: Query) -> None:
 
 
 def test_two_drivers_without_a_decision_write_everything_twice(query: Query) -> None:
-    """The control of the test above: each ends its own transaction, as Kafka knows it."""
+    """The control of the test above: each ends its own transaction, as with plain Kafka."""
     for name in ("one driver", "another"):
         query.commit_alone(name, [1, 2])
     assert query.found == [1, 1, 2, 2]
@@ -175,9 +175,7 @@ def test_a_task_of_an_older_driver_cannot_begin_any_more(query: Query) -> None:
         query.run(old, 0, [1])
 
 
-def test_of_attempts_that_run_at_the_same_time_only_the_named_one_counts(
-    query: Query, topics: Topics
-) -> None:
+def test_of_concurrent_attempts_only_the_named_one_counts(query: Query, topics: Topics) -> None:
     driver = query.driver()
     first, second = query.run(driver, 0, [1, 2]), query.run(driver, 0, [1, 2])
     assert first.transaction is not None
@@ -187,14 +185,14 @@ def test_of_attempts_that_run_at_the_same_time_only_the_named_one_counts(
     assert settles(topics, query.topic)
 
 
-def test_all_attempts_that_are_named_count(query: Query) -> None:
+def test_all_named_attempts_count(query: Query) -> None:
     """The control of the test above: naming is what makes the difference."""
     driver = query.driver()
     query.decide(0, query.run(driver, 0, [1, 2]), query.run(driver, 0, [1, 2]))
     assert query.found == [1, 1, 2, 2]
 
 
-def test_an_attempt_that_is_lost_holds_nobody_back(query: Query, topics: Topics) -> None:
+def test_a_lost_attempt_blocks_nothing(query: Query, topics: Topics) -> None:
     driver = query.driver()
     query.producer(driver, 0).send({(query.topic, PARTITION): encoded([1])})
     assert not is_settled(topics, query.topic)
@@ -203,7 +201,7 @@ def test_an_attempt_that_is_lost_holds_nobody_back(query: Query, topics: Topics)
     assert settles(topics, query.topic)
 
 
-def test_a_repetition_whose_tasks_have_other_rows_is_taken_whole(query: Query) -> None:
+def test_a_repetition_whose_tasks_have_other_rows_counts_as_a_whole(query: Query) -> None:
     old = query.driver()
     query.run(old, 0, [1, 2, 3])  # task 0 is done, and the driver dies before task 1 is
     new = query.driver()
@@ -212,7 +210,7 @@ def test_a_repetition_whose_tasks_have_other_rows_is_taken_whole(query: Query) -
     assert query.found == [1, 2, 3, 4, 5, 6]
 
 
-def test_tasks_with_other_rows_that_are_told_apart_singly_lose_some_and_double_others(
+def test_tasks_with_other_rows_deduplicated_one_by_one_lose_and_duplicate_rows(
     query: Query,
 ) -> None:
     """The control of the test above: task 0 counts from the first run, task 1 from the second."""
@@ -239,7 +237,7 @@ def test_a_batch_without_rows_is_decided_too(query: Query) -> None:
         query.run(driver, 3, [1])
 
 
-def test_what_was_prepared_for_nothing_is_taken_back(query: Query, topics: Topics) -> None:
+def test_unneeded_prepared_transactions_are_aborted(query: Query, topics: Topics) -> None:
     prepared = query.run(query.driver(), 0, [1, 2])
     assert not is_settled(topics, query.topic)
     take_back(query.options.cluster, [prepared])
@@ -247,14 +245,14 @@ def test_what_was_prepared_for_nothing_is_taken_back(query: Query, topics: Topic
     assert query.found == []
 
 
-def test_what_is_decided_is_not_taken_back(query: Query) -> None:
+def test_decided_transactions_are_not_aborted(query: Query) -> None:
     prepared = query.run(query.driver(), 0, [1, 2])
     query.decide(0, prepared)
     take_back(query.options.cluster, [prepared])
     assert query.found == [1, 2]
 
 
-def test_a_task_that_fails_leaves_nothing_open(query: Query, topics: Topics) -> None:
+def test_a_failing_task_leaves_no_open_transaction(query: Query, topics: Topics) -> None:
     def write(producer: TransactionalProducer) -> int:
         producer.send({(query.topic, PARTITION): encoded([1])})
         raise BadOption("a row that cannot be written")
@@ -265,7 +263,7 @@ def test_a_task_that_fails_leaves_nothing_open(query: Query, topics: Topics) -> 
     assert query.found == []
 
 
-def test_brokers_that_decide_no_batches_are_refused() -> None:
+def test_brokers_without_decisions_are_refused() -> None:
     kafkas = {key: versions for key, versions in ALL_VERSIONS.items() if key < PRIVATE_KEY_FIRST}
     with FakeBroker(versions=kafkas) as broker:
         given = {"kafka.bootstrap.servers": broker.bootstrap, "deliveryGuarantee": "exactly-once"}

@@ -1,4 +1,4 @@
-"""Queries that write exactly once: what Spark repeats counts once for who reads the committed."""
+"""Exactly-once queries: what Spark repeats counts once for readers of committed records."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ FORMAT = "kafkaesque"
 
 
 def failing_once(rows: Any, flag: Path) -> Any:
-    """Return rows whose first task to come to its end fails there, after it has written most."""
+    """Return rows whose first task to finish fails there, after it has written most."""
 
     def fail(batches: Any) -> Any:
         for batch in batches:
@@ -38,7 +38,7 @@ def write(rows: Any, topics: Topics, topic: str, **options: str) -> None:
 
 
 @pytest.mark.parametrize(("guarantee", "count"), [("exactly-once", ROWS), ("at-least-once", None)])
-def test_a_task_that_is_run_again_counts_once_only_if_that_was_asked_for(
+def test_a_repeated_task_counts_once_only_on_request(
     guarantee: str, count: int | None, spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     topic = topics.create(f"failing-{guarantee}", 2)
@@ -55,7 +55,7 @@ def test_a_task_that_is_run_again_counts_once_only_if_that_was_asked_for(
     assert (len(found) == count) if count is not None else (len(found) > ROWS)
 
 
-def test_a_named_write_that_is_repeated_is_passed_over(spark: Any, topics: Topics) -> None:
+def test_a_repeated_named_write_is_skipped(spark: Any, topics: Topics) -> None:
     topic = topics.create("named")
     rows = spark.range(0, ROWS, 1, 3).selectExpr("string(id) as value")
     named = {"deliveryGuarantee": "exactly-once", "txnAppId": "nightly"}
@@ -69,7 +69,7 @@ def test_a_named_write_that_is_repeated_is_passed_over(spark: Any, topics: Topic
 
 
 def copy(spark: Any, topics: Topics, source: str, target: str, folder: Path) -> Any:
-    """Copy a topic in a stream that writes exactly once, to the end of what is there."""
+    """Copy a topic in an exactly-once stream, to the end of what is there."""
     reading = topics.options(subscribe=source, startingOffsets="earliest")
     writer = (
         spark.readStream.format(FORMAT)
@@ -93,7 +93,7 @@ def forget_commits(folder: Path, first: int) -> None:
 
 
 @pytest.mark.requirement("PIPE-1")
-def test_a_stream_that_repeats_its_last_micro_batch_writes_nothing_twice(
+def test_a_stream_that_repeats_its_last_micro_batch_duplicates_nothing(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     source, target = topics.create("once-from", 2), topics.create("once-to", 2)
@@ -109,7 +109,7 @@ def test_a_stream_that_repeats_its_last_micro_batch_writes_nothing_twice(
     assert committed(topics, target) == list(range(ROWS))
 
 
-def test_a_stream_with_an_older_checkpoint_says_so(
+def test_a_stream_with_an_older_checkpoint_reports_it(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     source, target = topics.create("older-from"), topics.create("older-to")
@@ -125,7 +125,7 @@ def test_a_stream_with_an_older_checkpoint_says_so(
     assert committed(topics, target) == list(range(ROWS))
 
 
-def test_a_stream_is_known_by_the_name_that_it_is_given(
+def test_a_stream_is_identified_by_its_given_name(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     source, target = topics.create("given-from"), topics.create("given-to")
@@ -147,7 +147,7 @@ def test_a_stream_is_known_by_the_name_that_it_is_given(
 
 
 @pytest.mark.requirement("PIPE-1")
-def test_a_function_of_micro_batches_that_is_repeated_writes_nothing_twice(
+def test_a_repeated_foreach_batch_function_duplicates_nothing(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     source, target = topics.create("each-from"), topics.create("each-to")

@@ -16,7 +16,7 @@ BOOTSTRAP = {"kafka.bootstrap.servers": "localhost:9092"}
 ORDERS = {**BOOTSTRAP, "subscribe": "orders"}
 
 
-def test_a_batch_query_reads_from_the_earliest_to_the_latest_unless_told() -> None:
+def test_by_default_a_batch_query_reads_from_the_earliest_to_the_latest() -> None:
     options = parse_read(ORDERS, Mode.BATCH)
     assert options.starting.beginning is Beginning.EARLIEST
     assert options.ending.beginning is Beginning.LATEST
@@ -24,11 +24,11 @@ def test_a_batch_query_reads_from_the_earliest_to_the_latest_unless_told() -> No
     assert not options.is_committed
 
 
-def test_a_stream_begins_at_the_latest_unless_told() -> None:
+def test_by_default_a_stream_starts_at_the_latest() -> None:
     assert parse_read(ORDERS, Mode.STREAM).starting.beginning is Beginning.LATEST
 
 
-def test_names_count_in_any_case() -> None:
+def test_option_names_are_case_insensitive() -> None:
     options = parse_read({**ORDERS, "STARTINGoffsets": "earliest"}, Mode.STREAM)
     assert options.starting.beginning is Beginning.EARLIEST
 
@@ -104,7 +104,7 @@ def test_a_stream_has_no_end(name: str) -> None:
         ({**BOOTSTRAP, "assign": '{"a":"b"}'}, "assign has null"),
     ],
 )
-def test_what_shall_be_read_must_be_said(options: dict[str, str], named: str) -> None:
+def test_what_to_read_is_required(options: dict[str, str], named: str) -> None:
     with pytest.raises(BadOption, match=named):
         parse_read(options, Mode.BATCH)
 
@@ -115,7 +115,7 @@ def test_an_assigned_partition_without_a_starting_offset_is_named() -> None:
         parse_read({**BOOTSTRAP, **more}, Mode.STREAM)
 
 
-def test_a_sink_compresses_as_told_and_ignores_what_spark_adds() -> None:
+def test_a_sink_compresses_on_request_and_ignores_what_spark_adds() -> None:
     more = {"topic": "out", "kafka.compression.type": "ZSTD", "checkpointLocation": "here"}
     options = parse_write({**BOOTSTRAP, **more}, Mode.STREAM)
     assert (options.topic, options.codec) == ("out", Codec.ZSTD)
@@ -156,7 +156,7 @@ def test_a_wrong_name_of_a_batch_query_is_named(more: dict[str, str], named: str
         parse_write({**BOOTSTRAP, **ONCE, **more}, Mode.BATCH)
 
 
-def test_a_batch_query_that_writes_once_is_known_by_name_and_version() -> None:
+def test_an_exactly_once_batch_query_needs_a_name_and_a_version() -> None:
     more = {**ONCE, "txnAppId": "nightly", "txnVersion": "7"}
     once = parse_write({**BOOTSTRAP, **more}, Mode.BATCH).once
     assert once is not None
@@ -171,7 +171,7 @@ def test_a_batch_query_that_writes_once_is_known_by_name_and_version() -> None:
         ("/nowhere/at/all", "does not contain the query's id: name the query with txnAppId"),
     ],
 )
-def test_a_checkpoint_that_tells_no_id_is_named(location: str | None, named: str) -> None:
+def test_a_checkpoint_without_an_id_is_named(location: str | None, named: str) -> None:
     with pytest.raises(BadOption, match=named):
         query_id(location)
 
@@ -185,5 +185,5 @@ def test_the_id_of_a_query_is_read_from_its_checkpoint(scheme: str, tmp_path: Pa
     assert query_id(scheme + path) == "4c1d"
 
 
-def test_no_option_is_both_taken_and_refused() -> None:
+def test_no_option_is_both_accepted_and_refused() -> None:
     assert {one.name.lower() for one in TABLE} & REFUSED.keys() == set()

@@ -68,9 +68,7 @@ def plain_windows(samples: list[Sample], settings: MetricsSettings) -> dict[Any,
 
 
 @pytest.mark.requirement("PIPE-2")
-def test_windows_of_metrics_are_those_of_plain_python(
-    spark: Any, topics: Topics, tmp_path: Path
-) -> None:
+def test_windows_of_metrics_match_plain_python(spark: Any, topics: Topics, tmp_path: Path) -> None:
     settings = MetricsSettings()
     create(topics, settings)
     messages = list(generate_samples(5, 3_000, START_MS))
@@ -93,7 +91,7 @@ def test_windows_of_metrics_are_those_of_plain_python(
 
 
 @pytest.mark.requirement("PIPE-3")
-def test_lines_of_every_format_come_to_what_they_were_made_of(
+def test_lines_of_every_format_are_parsed_back_to_their_fields(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     settings = LogsSettings()
@@ -133,7 +131,7 @@ def test_lines_of_every_format_come_to_what_they_were_made_of(
 
 
 @pytest.mark.requirement("PIPE-4")
-def test_orders_get_the_product_of_their_time_and_payments_that_came_in_time(
+def test_orders_are_joined_with_the_product_of_their_time_and_timely_payments(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     settings = EnrichSettings(payment_s=60)
@@ -184,7 +182,7 @@ def plain_state(changes: Iterable[Message[Change]]) -> dict[tuple[str, str], Any
 
 
 @pytest.mark.requirement("PIPE-5")
-def test_the_state_of_a_database_comes_back_as_it_was_at_any_offset_and_time(
+def test_the_state_of_a_database_can_be_restored_at_any_offset_and_time(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     settings = CommitlogSettings()

@@ -8,16 +8,16 @@ from kafkaesque.spark.errors import QueryFailed
 from kafkaesque.spark.pipelines.query_runner import Fare, lag, run, table
 
 
-def test_lag_is_what_lies_behind_the_end_of_the_last_batch() -> None:
+def test_lag_is_the_distance_to_the_end_of_the_last_batch() -> None:
     source = {"endOffset": '{"t":{"0":5}}', "latestOffset": '{"t":{"0":8,"1":4}}'}
     assert lag(source) == 7
 
 
-def test_a_source_that_read_nothing_yet_reports_no_lag() -> None:
+def test_a_source_that_has_read_nothing_reports_no_lag() -> None:
     assert lag({"endOffset": None, "latestOffset": None}) == 0
 
 
-def test_the_anchor_of_a_first_batch_is_no_topic() -> None:
+def test_the_anchor_of_a_first_batch_does_not_count_as_a_topic() -> None:
     assert lag({"endOffset": {":anchor": 1}, "latestOffset": {":anchor": 1, "t": {"0": 2}}}) == 2
 
 
@@ -53,7 +53,7 @@ class Query:
         """Nothing is left to stop."""
 
 
-def test_a_query_whose_worker_was_slow_to_start_is_started_again() -> None:
+def test_a_query_whose_worker_was_slow_to_start_is_restarted() -> None:
     errors = ["Python worker failed to connect back.", None]
     fares = run([lambda: Query(errors.pop(0))], lambda _: None, is_in_turn=True)
     assert errors == []
@@ -66,7 +66,7 @@ def test_a_query_whose_worker_never_starts_fails_in_the_end() -> None:
 
 
 @pytest.mark.parametrize("module", ["errors", "spark.errors"])
-def test_a_query_that_fails_otherwise_is_not_started_again(module: str) -> None:
+def test_a_query_that_fails_otherwise_is_not_restarted(module: str) -> None:
     queries = [Query(f"Traceback:\n  File\nkafkaesque.{module}.BadOption: topic is missing\nmore")]
     with pytest.raises(QueryFailed, match="query q failed: topic is missing"):
         run([queries.pop], lambda _: None, is_in_turn=True)

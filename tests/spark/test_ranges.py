@@ -1,4 +1,4 @@
-"""Ranges are shared out over tasks and micro-batches without a gap and without an overlap."""
+"""Ranges are divided among tasks and micro-batches without gaps and without overlaps."""
 
 from collections.abc import Mapping
 
@@ -24,12 +24,12 @@ def covered(ranges: list[OffsetRange]) -> list[tuple[int, int]]:
     return [(one.partition, offset) for one in ranges for offset in range(one.start, one.end)]
 
 
-def test_without_a_wish_each_partition_is_one_task() -> None:
+def test_by_default_each_partition_is_one_task() -> None:
     parts = [a_range(0, 10), a_range(5, 6, partition=1)]
     assert split(parts, options()) == parts
 
 
-def test_an_empty_range_makes_no_task() -> None:
+def test_an_empty_range_needs_no_task() -> None:
     assert split([a_range(7, 7)], options()) == []
 
 
@@ -39,7 +39,7 @@ def test_a_large_range_gets_more_tasks_than_a_small_one() -> None:
     assert [one.partition for one in parts].count(1) == 1
 
 
-def test_no_task_reads_more_than_its_most_records() -> None:
+def test_no_task_reads_more_than_its_maximum() -> None:
     parts = split([a_range(0, 95)], options(maxRecordsPerPartition="10"))
     assert max(one.size for one in parts) <= 10
 
@@ -49,19 +49,19 @@ def test_no_task_reads_more_than_its_most_records() -> None:
     tasks=st.integers(1, 40),
     most=st.integers(1, 40),
 )
-def test_splitting_loses_and_doubles_no_offset(sizes: list[int], tasks: int, most: int) -> None:
+def test_splitting_loses_and_duplicates_no_offset(sizes: list[int], tasks: int, most: int) -> None:
     ranges = [a_range(3, 3 + size, partition=number) for number, size in enumerate(sizes)]
     wish = options(minPartitions=str(tasks), maxRecordsPerPartition=str(most))
     assert covered(split(ranges, wish)) == covered(ranges)
 
 
-def test_all_is_admitted_if_it_fits() -> None:
+def test_everything_is_admitted_if_it_fits() -> None:
     ends: Mapping[Place, int] = {("t", 0): 5, ("t", 1): 9}
     assert admit({("t", 0): 0, ("t", 1): 4}, ends, 10) == ends
 
 
 @pytest.mark.parametrize("rows_max", [1, 2, 7, 100, 999])
-def test_what_is_admitted_is_the_limit_in_all_or_close_below(rows_max: int) -> None:
+def test_the_admitted_total_is_the_limit_or_slightly_less(rows_max: int) -> None:
     ends: Mapping[Place, int] = {("t", 0): 1_000, ("t", 1): 10, ("t", 2): 1}
     starts = dict.fromkeys(ends, 0)
     admitted = admit(starts, ends, rows_max)

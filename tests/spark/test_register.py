@@ -1,4 +1,4 @@
-"""A session that nobody prepared finds the format, and workers run with the program's Python."""
+"""A session without preparation finds the format, and workers run with the program's Python."""
 
 import os
 import subprocess
@@ -18,13 +18,13 @@ SECONDS_MAX = 300
 ROWS = 5
 
 
-def test_a_program_of_an_environment_that_is_not_on_the_path_registers_the_format(
+def test_a_program_in_an_environment_that_is_not_on_the_path_registers_the_format(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
-    """The session of the other tests is wanted for its Java only."""
+    """The session of the other tests is needed only for its Java."""
     name = topics.create("plain")
     topics.count(name, 0, 0, ROWS, NOW_MS)
-    other = tmp_path / "python3"  # what Spark takes by itself, in its search for sources too
+    other = tmp_path / "python3"  # what Spark takes by default, in its search for sources too
     other.write_text("#!/bin/sh\necho the wrong python >&2\nexit 1\n")
     other.chmod(0o755)
     path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])

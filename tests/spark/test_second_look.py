@@ -1,4 +1,4 @@
-"""What seems to be gone is looked for again, and called lost only then."""
+"""Apparently missing data is looked up again, and only then reported as lost."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from kafkaesque.spark import second_look
 from kafkaesque.spark.second_look import look_again
 
 
-def test_what_is_whole_is_looked_at_once() -> None:
+def test_complete_data_is_looked_up_once() -> None:
     asked: list[bool] = []
 
     def look(is_newest: bool) -> int:
@@ -18,7 +18,7 @@ def test_what_is_whole_is_looked_at_once() -> None:
     assert asked == [False]
 
 
-def test_what_seems_to_be_gone_is_looked_for_at_whoever_knows_the_newest() -> None:
+def test_apparently_missing_data_is_looked_up_at_the_broker_with_the_newest_catalog() -> None:
     def look(is_newest: bool) -> int:
         if not is_newest:
             raise UnknownTopic("there is no such topic")
@@ -28,7 +28,7 @@ def test_what_seems_to_be_gone_is_looked_for_at_whoever_knows_the_newest() -> No
     assert look_again(lambda is_newest: 7 if is_newest else 3, lambda found: found >= 7) == 7
 
 
-def test_what_is_gone_for_good_is_said_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permanently_missing_data_is_reported_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(second_look, "SURE_SECONDS", 0.0)
 
     def look(is_newest: bool) -> int:

@@ -27,7 +27,7 @@ def test_a_wrong_setting_is_named(word: str, named: str) -> None:
         parse_settings(MetricsSettings, [word])
 
 
-def test_every_topic_of_the_settings_is_made_before_a_run() -> None:
+def test_every_topic_of_the_settings_is_created_before_a_run() -> None:
     found = EnrichSettings(topic="o")
     assert found.topics[0] == "o"
     assert len(found.topics) == 6
@@ -35,7 +35,7 @@ def test_every_topic_of_the_settings_is_made_before_a_run() -> None:
 
 
 @pytest.mark.parametrize("name", [one.name for one in PIPELINES.values() if one.generate])
-def test_the_same_seed_makes_up_the_same_data(name: str) -> None:
+def test_the_same_seed_generates_the_same_data(name: str) -> None:
     generate = PIPELINES[name].generate
     assert generate is not None
     first, again, other = (list(generate(seed, 50, 0)) for seed in (1, 1, 2))

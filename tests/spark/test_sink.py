@@ -1,4 +1,4 @@
-"""Rows that a query writes are in the topic, each where it belongs, and wrong ones are named."""
+"""Rows that a query writes are in the right topic and partition, and wrong ones are named."""
 
 from pathlib import Path
 from typing import Any
@@ -83,16 +83,14 @@ def test_a_streaming_query_copies_one_topic_into_others(
     assert [p.numInputRows for p in query.recentProgress if p.numInputRows] == [150, 50]
 
 
-def test_a_topic_that_is_not_there_is_created_if_the_broker_does_that(
-    spark: Any, topics: Topics
-) -> None:
+def test_a_missing_topic_is_created_if_the_broker_does_that(spark: Any, topics: Topics) -> None:
     frame = spark.range(3).selectExpr("string(id) as value").write.format("kafkaesque")
     frame.options(**topics.options(topic="made-by-writing")).mode("append").save()
     rows = [row for rows in records(topics, "made-by-writing").values() for row in rows]
     assert sorted(row.value or b"" for row in rows) == [b"0", b"1", b"2"]
 
 
-def test_else_a_topic_that_is_not_there_is_named(spark: Any) -> None:
+def test_otherwise_a_missing_topic_is_named(spark: Any) -> None:
     frame = spark.range(1).selectExpr("string(id) as value").write.format("kafkaesque")
     with Broker(auto_create_topics=False) as broker:
         options = {"kafka.bootstrap.servers": broker.bootstrap, "topic": "missing"}
@@ -130,7 +128,7 @@ def test_a_column_of_the_wrong_type_is_named(types: dict[str, str], named: str) 
         check_columns(types, options)
 
 
-def test_a_sink_without_any_topic_is_refused() -> None:
+def test_a_sink_without_a_topic_is_refused() -> None:
     options = parse_write({"kafka.bootstrap.servers": "localhost"}, Mode.STREAM)
     with pytest.raises(BadOption, match="topic is missing"):
         check_columns({"value": "string"}, options)

@@ -1,4 +1,4 @@
-"""Batch queries read exactly what lies in the topics, between the positions that were asked for."""
+"""Batch queries read exactly the records between the requested positions."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def delete_before(topics: Topics, topic: str, partition: int, offset: int) -> No
 
 
 def read(topics: Topics, **options: str) -> dict[Place, list[int]]:
-    """Read without Spark: the reader in this process, as one task after the other would."""
+    """Read without Spark: the reader in this process, like one task after the other."""
     reader = BatchReader(parse_read(topics.options(**options), Mode.BATCH), ("offset",))
     found: dict[Place, list[int]] = {}
     for partition in reader.partitions():
@@ -108,15 +108,15 @@ def test_a_batch_query_reads_what_was_produced(spark: Any, topics: Topics) -> No
     assert sorted(found, key=lambda row: row[3:5]) == wanted
 
 
-def test_spark_finds_the_format_by_itself(spark: Any, topics: Topics, numbers: str) -> None:
+def test_spark_finds_the_format_without_registration(
+    spark: Any, topics: Topics, numbers: str
+) -> None:
     frame = spark.newSession().read.format("kafkaesque").options(**topics.options(assign="{}"))
     with pytest.raises(Exception, match="assign names no partition"):
         frame.load().count()
 
 
-def test_a_query_may_name_the_few_columns_that_it_needs(
-    spark: Any, topics: Topics, numbers: str
-) -> None:
+def test_a_query_may_select_only_some_columns(spark: Any, topics: Topics, numbers: str) -> None:
     source = spark.read.format("kafkaesque").options(**topics.options(subscribe=numbers))
     frame = source.schema("partition int, offset bigint").load()
     assert frame.groupBy("partition").count().orderBy("partition").collect() == [(0, 100), (1, 10)]
@@ -142,7 +142,7 @@ def test_offsets_bound_what_is_read(topics: Topics, numbers: str) -> None:
     assert found == {(numbers, 0): list(range(30, 60)), (numbers, 1): list(range(10))}
 
 
-def test_times_bound_what_is_read(topics: Topics, numbers: str) -> None:
+def test_timestamps_bound_what_is_read(topics: Topics, numbers: str) -> None:
     times = {
         "startingOffsetsByTimestamp": json.dumps({numbers: {"0": NOW_MS + 60_000 * 40}}),
         "endingTimestamp": str(NOW_MS + 60_000 * 90),
@@ -194,13 +194,13 @@ def test_an_unknown_topic_is_named(topics: Topics) -> None:
         read(topics, subscribe="nowhere")
 
 
-def test_brokers_that_are_not_there_are_named_at_once() -> None:
+def test_unreachable_brokers_are_named_at_once() -> None:
     options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
         BatchReader(parse_read(options, Mode.BATCH), ("offset",)).partitions()
 
 
-def test_records_that_are_gone_are_an_error_unless_told(topics: Topics) -> None:
+def test_deleted_records_are_an_error_by_default(topics: Topics) -> None:
     name = topics.create("gone")
     topics.count(name, 0, 0, 20, NOW_MS)
     delete_before(topics, name, 0, 15)
@@ -211,7 +211,7 @@ def test_records_that_are_gone_are_an_error_unless_told(topics: Topics) -> None:
     assert found == {(name, 0): list(range(15, 20))}
 
 
-def test_records_that_go_while_a_task_reads_are_an_error_unless_told(topics: Topics) -> None:
+def test_records_deleted_while_a_task_reads_are_an_error_by_default(topics: Topics) -> None:
     name = topics.create("going")
     topics.count(name, 0, 0, 20, NOW_MS)
     for is_strict in ("true", "false"):

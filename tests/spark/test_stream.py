@@ -1,4 +1,4 @@
-"""Streaming queries lose nothing: over restarts, truncation and partitions that come later."""
+"""Streaming queries lose nothing: across restarts, truncation and added partitions."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def test_the_first_offset_stays_the_same_and_makes_an_empty_batch(topics: Topics
     assert rows(reader, first, second) == [(0, n) for n in range(10, 20)]
 
 
-def test_a_batch_takes_no_more_offsets_than_allowed(topics: Topics) -> None:
+def test_a_batch_has_no_more_offsets_than_allowed(topics: Topics) -> None:
     name = topics.create("bounded", 2)
     topics.count(name, 0, 0, 30, NOW_MS)
     topics.count(name, 1, 0, 10, NOW_MS)
@@ -71,7 +71,7 @@ def test_a_batch_takes_no_more_offsets_than_allowed(topics: Topics) -> None:
     assert len(rows(reader, start, end)) == 8
 
 
-def test_a_small_micro_batch_is_one_task_unless_more_are_wanted(topics: Topics) -> None:
+def test_a_small_micro_batch_is_one_task_unless_more_are_requested(topics: Topics) -> None:
     name = topics.create("bundled", 3)
     for partition in range(3):
         topics.count(name, partition, 0, 10, NOW_MS)
@@ -89,7 +89,7 @@ def test_a_large_micro_batch_is_one_task_for_each_partition(topics: Topics) -> N
     assert len(a_reader(topics, name).partitions(start, end)) == 2
 
 
-def test_partitions_that_come_later_are_read_from_their_first_record(topics: Topics) -> None:
+def test_added_partitions_are_read_from_their_first_record(topics: Topics) -> None:
     name = topics.create("growing")
     reader = a_reader(topics, name)
     start = reader.latestOffset(reader.initialOffset(), ALL)
@@ -100,7 +100,7 @@ def test_partitions_that_come_later_are_read_from_their_first_record(topics: Top
     assert rows(reader, start, end) == [(2, n) for n in range(5)]
 
 
-def test_a_group_is_told_what_is_done_and_nothing_before(topics: Topics) -> None:
+def test_finished_offsets_and_no_others_are_committed_to_the_group(topics: Topics) -> None:
     name = topics.create("mirrored", 2)
     topics.count(name, 0, 0, 5, NOW_MS)
     given = {"startingOffsets": "earliest", "kafka.group.id": "mirror"}
@@ -112,7 +112,7 @@ def test_a_group_is_told_what_is_done_and_nothing_before(topics: Topics) -> None
     assert topics.admin.groups.offsets("mirror") == {(name, 0): 5, (name, 1): 0}
 
 
-def test_an_available_now_query_ends_where_the_topic_ended_when_it_began(topics: Topics) -> None:
+def test_an_available_now_query_ends_where_the_topic_ended_at_its_start(topics: Topics) -> None:
     name = topics.create("settled")
     topics.count(name, 0, 0, 5, NOW_MS)
     reader = a_reader(topics, name, startingOffsets="earliest")
@@ -125,7 +125,7 @@ def test_an_available_now_query_ends_where_the_topic_ended_when_it_began(topics:
     assert reader.reportLatestOffset() == {name: {"0": 10}}
 
 
-def test_a_truncated_topic_is_an_error_unless_told(topics: Topics) -> None:
+def test_a_truncated_topic_is_an_error_by_default(topics: Topics) -> None:
     name = topics.create("truncated")
     topics.count(name, 0, 0, 20, NOW_MS)
     delete_before(topics, name, 0, 15)
@@ -136,7 +136,7 @@ def test_a_truncated_topic_is_an_error_unless_told(topics: Topics) -> None:
     assert rows(tolerant, start, end) == [(0, n) for n in range(15, 20)]
 
 
-def test_a_topic_that_was_made_anew_never_takes_a_query_back(topics: Topics) -> None:
+def test_a_recreated_topic_never_moves_a_query_back(topics: Topics) -> None:
     name = topics.create("anew")
     topics.count(name, 0, 0, 5, NOW_MS)
     start = {name: {"0": 50}}
@@ -145,7 +145,7 @@ def test_a_topic_that_was_made_anew_never_takes_a_query_back(topics: Topics) -> 
     assert a_reader(topics, name, failOnDataLoss="false").latestOffset(start, ALL) == start
 
 
-def test_a_topic_that_is_gone_is_an_error_unless_told(topics: Topics) -> None:
+def test_a_deleted_topic_is_an_error_by_default(topics: Topics) -> None:
     start = {"vanished": {"0": 7}}
     with pytest.raises(DataLost, match="vanished"):
         a_reader(topics, "vanished").latestOffset(start, ALL)
@@ -153,7 +153,7 @@ def test_a_topic_that_is_gone_is_an_error_unless_told(topics: Topics) -> None:
     assert tolerant.latestOffset(start, ALL) == start
 
 
-def test_what_a_broker_that_lags_does_not_know_is_not_lost() -> None:
+def test_data_unknown_to_a_lagging_broker_is_not_reported_as_lost() -> None:
     row = ListOffsetsPartitionResponse(partition_index=0, error_code=ErrorCode.NONE, offset=9)
     found = ListOffsetsTopicResponse(name="orders", partitions=(row,))
     table = {ListOffsetsRequest: ListOffsetsResponse(topics=(found,))}
@@ -167,11 +167,11 @@ def test_what_a_broker_that_lags_does_not_know_is_not_lost() -> None:
 
 
 @pytest.mark.requirement("PIPE-1")
-def test_a_query_that_was_killed_goes_on_from_its_checkpoint_and_loses_nothing(
+def test_a_killed_query_continues_from_its_checkpoint_and_loses_nothing(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     name = topics.create("killed", 2)
-    topics.count(name, 0, 0, 10, NOW_MS)  # before the query: it begins at the latest
+    topics.count(name, 0, 0, 10, NOW_MS)  # before the query, which starts at the latest
     found: dict[int, list[int]] = {}
     kills = [True]
 
@@ -205,7 +205,7 @@ def test_a_query_that_was_killed_goes_on_from_its_checkpoint_and_loses_nothing(
     assert sorted(value for values in found.values() for value in values) == list(range(10, 40))
 
 
-def test_a_truncated_topic_stops_a_query_with_a_sentence(
+def test_a_truncated_topic_stops_a_query_with_a_message(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     name = topics.create("cut")

@@ -1,4 +1,4 @@
-"""Workers begin with everything loaded that tasks need."""
+"""Workers start with everything loaded that tasks need."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ SECONDS_MAX = 300
 LOADED = ("kafkaesque.spark.record_loops", "kafkaesque.spark.write_loops")
 
 
-def test_warming_loads_the_loops_and_not_pandas() -> None:
+def test_preloading_loads_the_loops_and_not_pandas() -> None:
     """Arrow imports pandas for some of its calls, which takes a second in every process."""
     program = (
         "import sys; from kafkaesque.spark.worker_preload import warm; warm(); "
@@ -24,7 +24,7 @@ def test_warming_loads_the_loops_and_not_pandas() -> None:
     assert done.stdout.split() == ["1", "False"]
 
 
-def test_a_worker_begins_with_the_loops_loaded(spark: Any) -> None:
+def test_a_worker_starts_with_the_loops_loaded(spark: Any) -> None:
     def is_loaded(_: int) -> bool:
         return all(name in sys.modules for name in LOADED)
 

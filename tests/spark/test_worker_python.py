@@ -1,4 +1,4 @@
-"""What Spark starts its Python processes with: the compiled PySpark, and the right interpreter."""
+"""How Spark starts its Python processes: the compiled PySpark, and the right interpreter."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def said(script: str, path: str, *words: str) -> str:
     return done.stdout.strip()
 
 
-def test_only_the_archive_of_this_spark_leaves_the_path(tmp_path: Path) -> None:
+def test_only_this_sparks_archive_is_removed_from_the_path(tmp_path: Path) -> None:
     pyspark = tmp_path / "py spark"
     script = worker_python(sys.executable, pyspark, tmp_path / "cache")
     path = f"/a b:{pyspark}/python/lib/pyspark.zip:/other/python/lib/pyspark.zip:/*"
@@ -32,12 +32,12 @@ def test_only_the_archive_of_this_spark_leaves_the_path(tmp_path: Path) -> None:
     assert said(script, path, "a b", "*") == f"{left} {sys.executable} ['a b', '*']"
 
 
-def test_a_path_of_nothing_but_the_archive_becomes_empty(tmp_path: Path) -> None:
+def test_a_path_with_only_the_archive_becomes_empty(tmp_path: Path) -> None:
     script = worker_python(sys.executable, tmp_path, tmp_path / "cache")
     assert said(script, f"{tmp_path}/python/lib/pyspark.zip") == f"{sys.executable} []"
 
 
-def test_each_interpreter_has_a_script_of_its_own_and_keeps_it(tmp_path: Path) -> None:
+def test_each_interpreter_has_its_own_script_and_keeps_it(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     one = worker_python(sys.executable, tmp_path, cache)
     other = worker_python("/usr/bin/other", tmp_path, cache)
@@ -46,7 +46,7 @@ def test_each_interpreter_has_a_script_of_its_own_and_keeps_it(tmp_path: Path) -
     assert said(one, "") == f"{sys.executable} []"
 
 
-def test_without_a_place_for_the_script_the_interpreter_itself_is_taken(tmp_path: Path) -> None:
+def test_without_a_place_for_the_script_the_interpreter_itself_is_used(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file, where a folder should be")
     assert worker_python(sys.executable, tmp_path, tmp_path / "cache") == sys.executable
 

@@ -1,4 +1,4 @@
-"""Kills whoever leads something, within the transactions of a test, and lets it come back."""
+"""Kills leaders and coordinators within the transactions of a test, and restarts them."""
 
 from kafkaesque.testing import Cluster
 from kafkaesque.types import NodeId
@@ -10,8 +10,8 @@ Leads = tuple[str, int]
 class Killer:
     """Has one broker down at a time; `plan` says whose leader dies from which transaction on.
 
-    `relieve` is called between transactions: to start a broker may take longer on a busy machine
-    than a transaction may stay open.
+    `relieve` is called between transactions, because on a busy machine the start of a broker may
+    take longer than a transaction may stay open.
     """
 
     def __init__(self, cluster: Cluster, plan: dict[int, Leads]) -> None:
@@ -21,21 +21,21 @@ class Killer:
 
     @property
     def is_done(self) -> bool:
-        """Whether all were killed that were to be."""
+        """Whether all planned kills are done."""
         return not self._left
 
     def relieve(self, number: int) -> None:
-        """Let the one that was killed last come back, if another is to die in this transaction."""
+        """Restart the broker killed last, if another is to die in this transaction."""
         if self._due(number) is not None:
             self.relieve_all()
 
     def relieve_all(self) -> None:
-        """Let the one that was killed last come back."""
+        """Restart the broker killed last."""
         if self.killed and not self._cluster.process(self.killed[-1]).is_running:
             self._cluster.restart(self.killed[-1])
 
     def strike(self, number: int) -> bool:
-        """Kill, if it is time to; return whether that was so."""
+        """Kill, if it is time to; return whether it was."""
         due = self._due(number)
         if due is None:
             return False

@@ -1,4 +1,4 @@
-"""The broker for tests is the broker: quick to start, clean to stop, its errors told."""
+"""The broker for tests is the real one: quick to start, clean to stop, with its errors raised."""
 
 import subprocess
 import sys
@@ -72,14 +72,14 @@ def test_it_starts_sooner_than_python_does() -> None:
     assert min(ours) < min(pythons)
 
 
-def test_records_are_kept_where_a_folder_is_given(tmp_path: Path) -> None:
+def test_records_are_kept_in_the_given_folder(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:
         produce(broker, "letters", b"kept")
     with Broker(str(tmp_path)) as broker:
         assert consume(broker, "letters", 1) == [b"kept"]
 
 
-def test_it_stops_and_starts_again_on_its_port_with_its_records() -> None:
+def test_it_stops_and_restarts_on_its_port_with_its_records() -> None:
     with Broker() as broker:
         port = broker.port
         produce(broker, "letters", b"a")
@@ -91,7 +91,7 @@ def test_it_stops_and_starts_again_on_its_port_with_its_records() -> None:
         assert consume(broker, "letters", 2) == [b"a", b"b"]
 
 
-def test_several_brokers_run_side_by_side_and_know_nothing_of_each_other() -> None:
+def test_several_brokers_run_independently_side_by_side() -> None:
     with Broker() as first, Broker() as second, Broker() as third:
         brokers = (first, second, third)
         assert len({broker.port for broker in brokers}) == 3
@@ -101,7 +101,7 @@ def test_several_brokers_run_side_by_side_and_know_nothing_of_each_other() -> No
         assert found == [[b"0"], [b"1"], [b"2"]]
 
 
-def test_topics_are_made_as_the_broker_was_told() -> None:
+def test_topics_are_created_with_the_brokers_defaults() -> None:
     with Broker(auto_create_topics=False, partitions_default=7) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         with pytest.raises(AssertionError):
@@ -110,7 +110,7 @@ def test_topics_are_made_as_the_broker_was_told() -> None:
         assert len(admin.list_topics("letters", SECONDS_MAX).topics["letters"].partitions) == 7
 
 
-def test_what_prevents_the_start_is_raised_by_it(tmp_path: Path) -> None:
+def test_an_obstacle_to_the_start_is_raised(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:
         with pytest.raises(CannotListen), Broker(port=broker.port):
             pass
@@ -164,7 +164,7 @@ except LogError as error:
 """
 
 
-def test_a_disk_that_failed_meanwhile_is_told_when_it_stops() -> None:
+def test_a_disk_failure_is_raised_when_the_broker_stops() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FAILING_DISK],
         capture_output=True,

@@ -29,7 +29,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 class Sender:
-    """An idempotent producer that counts what was acknowledged."""
+    """An idempotent producer that counts acknowledgements."""
 
     def __init__(self, cluster: Cluster, bootstrap: str | None = None) -> None:
         self.acknowledged: list[bytes] = []
@@ -85,7 +85,7 @@ def test_brokers_join_and_know_each_other(cluster: Cluster) -> None:
 
 
 @pytest.mark.requirement("REP-4")
-def test_nothing_is_lost_or_doubled_when_the_leader_is_killed(cluster: Cluster) -> None:
+def test_nothing_is_lost_or_duplicated_when_the_leader_is_killed(cluster: Cluster) -> None:
     create(cluster, "killed")
     sender = Sender(cluster)
     sender.send("killed")
@@ -112,7 +112,7 @@ def test_new_consumers_find_a_partition_while_its_leader_is_replaced(cluster: Cl
             asked = TopicPartition("asked", 0)
             answers.add(consumer.get_watermark_offsets(asked, timeout=SECONDS_MAX))
         except KafkaException as error:
-            # For a moment others may take the dead one for the leader: then it is waited for.
+            # For a moment others may still name the dead leader: then clients wait for it.
             assert error.args[0].code() == KafkaError._TIMED_OUT, error
         finally:
             consumer.close()
@@ -120,7 +120,7 @@ def test_new_consumers_find_a_partition_while_its_leader_is_replaced(cluster: Cl
     assert answers == {(0, COUNT)}
 
 
-def test_a_leader_that_is_cut_off_is_replaced_and_acknowledges_nothing(cluster: Cluster) -> None:
+def test_an_isolated_leader_is_replaced_and_acknowledges_nothing(cluster: Cluster) -> None:
     create(cluster, "cut")
     sender = Sender(cluster)
     sender.send("cut")
@@ -134,7 +134,7 @@ def test_a_leader_that_is_cut_off_is_replaced_and_acknowledges_nothing(cluster: 
     assert read(cluster, "cut", 3 * COUNT) == sender.acknowledged
 
 
-def test_a_client_that_knows_only_the_leader_that_is_cut_off_finds_the_next_one(
+def test_a_client_that_knows_only_the_isolated_leader_finds_the_next_one(
     cluster: Cluster,
 ) -> None:
     create(cluster, "lured")
@@ -149,7 +149,7 @@ def test_a_client_that_knows_only_the_leader_that_is_cut_off_finds_the_next_one(
     assert read(cluster, "lured", 2 * COUNT) == sender.acknowledged
 
 
-def test_a_paused_leader_wakes_up_as_a_follower(cluster: Cluster) -> None:
+def test_a_paused_leader_resumes_as_a_follower(cluster: Cluster) -> None:
     create(cluster, "paused")
     sender = Sender(cluster)
     sender.send("paused")
@@ -164,7 +164,7 @@ def test_a_paused_leader_wakes_up_as_a_follower(cluster: Cluster) -> None:
 
 
 @pytest.mark.requirement("Q-6")
-def test_any_broker_takes_any_change(cluster: Cluster) -> None:
+def test_any_broker_accepts_any_change(cluster: Cluster) -> None:
     for node in cluster.nodes:
         admin = AdminClient({"bootstrap.servers": cluster.address(node)})
         admin.create_topics([NewTopic(f"by-{node}", 2, 3)])[f"by-{node}"].result(SECONDS_MAX)
@@ -177,7 +177,7 @@ def test_any_broker_takes_any_change(cluster: Cluster) -> None:
     "link_refused peer=127.0.0.1:* reason='one broker belongs to cluster *, the other to *'",
     "link_refused peer=127.0.0.1:* reason='the other side refuses the link: one broker *",
 )
-def test_a_broker_joins_no_other_cluster_than_its_own(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_broker_joins_no_cluster_but_its_own(cluster: Cluster, tmp_path: Path) -> None:
     stranger = BrokerProcess(tmp_path / "stranger")
     stranger.start()
     stranger.stop()
@@ -187,7 +187,7 @@ def test_a_broker_joins_no_other_cluster_than_its_own(cluster: Cluster, tmp_path
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     assert sorted(admin.list_topics(timeout=10).brokers) == cluster.nodes
     without = BrokerProcess(tmp_path / "stranger")
-    without.start()  # it has a cluster of its own, and goes on with it
+    without.start()  # it belongs to another cluster, and continues with it
     try:
         alone = AdminClient({"bootstrap.servers": without.bootstrap})
         assert sorted(alone.list_topics(timeout=10).brokers) == [1]
@@ -195,14 +195,14 @@ def test_a_broker_joins_no_other_cluster_than_its_own(cluster: Cluster, tmp_path
         without.stop()
 
 
-def test_whoever_cannot_reach_the_cluster_says_so(tmp_path: Path) -> None:
+def test_a_broker_that_cannot_reach_the_cluster_reports_it(tmp_path: Path) -> None:
     lost = BrokerProcess(tmp_path / "lost", ["--join", "nobody"])
     with pytest.raises(KafkaesqueError, match="an address must be host:port"):
         lost.start()
 
 
 class Text:
-    """A person at a terminal who talks to one broker."""
+    """A user at a terminal, connected to one broker."""
 
     def __init__(self, cluster: Cluster, node: int) -> None:
         host, _, port = cluster.address(node).partition(":")
@@ -215,7 +215,7 @@ class Text:
         return self.hear()
 
     def hear(self) -> str:
-        """Return the next line that comes."""
+        """Return the next line that arrives."""
         return self._answers.readline().strip()
 
     def close(self) -> None:
@@ -224,7 +224,7 @@ class Text:
 
 
 @pytest.mark.requirement("TXT-4")
-def test_any_broker_takes_any_line_of_text(cluster: Cluster) -> None:
+def test_any_broker_accepts_any_line_of_text(cluster: Cluster) -> None:
     people = [Text(cluster, node) for node in cluster.nodes]
     assert people[0].say("CRTP notes 6 3") == "Done"
     sent = [f"{place}-{number}" for place in range(3) for number in range(6)]
@@ -237,7 +237,7 @@ def test_any_broker_takes_any_line_of_text(cluster: Cluster) -> None:
         person.close()
 
 
-def test_records_are_pushed_on_when_the_leader_is_killed(cluster: Cluster) -> None:
+def test_records_are_still_pushed_when_the_leader_is_killed(cluster: Cluster) -> None:
     create(cluster, "pushed")
     sender = Sender(cluster)
     sender.send("pushed", 1)

@@ -1,4 +1,4 @@
-"""Admin clients that live longer than the controller that they know, on three real brokers."""
+"""Admin clients that outlive the controller that they know, on three real brokers."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from kafkaesque.testing import Cluster
 from tests.complaints import WITHOUT_LEADERS
 
 SECONDS_MAX = 30
-"""Far below the minutes for which librdkafka waits for a controller that is gone."""
+"""Far below the minutes for which librdkafka waits for a lost controller."""
 
 pytestmark = [pytest.mark.chaos, WITHOUT_LEADERS]
 
@@ -35,7 +35,7 @@ def create(admin: AdminClient, name: str, replicas: int = 2) -> None:
     try:
         admin.create_topics([wanted], request_timeout=SECONDS_MAX)[name].result(SECONDS_MAX)
     except KafkaException as error:
-        # It went to the broker that was being killed: its client cannot know what became of it.
+        # It went to the broker that was being killed: its client cannot know the outcome.
         if error.args[0].code() != KafkaError._TRANSPORT:
             raise
         admin.create_topics([wanted], request_timeout=SECONDS_MAX)[name].result(SECONDS_MAX)
@@ -54,7 +54,7 @@ def test_a_client_with_one_connection_creates_topics_after_the_controller_died(
     create(admin, "orders")
 
 
-def test_a_client_of_the_controller_alone_creates_topics_after_it_died(cluster: Cluster) -> None:
+def test_a_client_of_only_the_controller_creates_topics_after_it_died(cluster: Cluster) -> None:
     lost = controller(cluster)
     admin = admin_of(cluster.address(lost))
     create(admin, "before", replicas=3)
@@ -74,7 +74,7 @@ def test_a_client_of_all_brokers_creates_topics_after_the_controller_died(
     create(admin, "orders")
 
 
-def test_a_client_that_only_the_lost_controller_told_of_itself_creates_topics(
+def test_a_client_that_learned_of_the_controller_only_from_itself_creates_topics(
     cluster: Cluster,
 ) -> None:
     lost = controller(cluster)

@@ -1,12 +1,12 @@
 """A bank on a cluster of real processes: money moves in transactions while brokers are killed.
 
 Each transfer is one transaction of two records in two partitions, minus here and plus there; some
-are taken back. Between two transfers, when the tellers rest and nothing is open, the ends of all
-accounts are one cut through the whole bank: up to there the sum is that of the beginning, at every
-audit, also right after a kill. A transfer whose end its teller was not told of is decided before
-that, because the teller comes anew under its id first, which waits for what was decided.
-While a transfer is under way there is no such cut, as Kafka gives readers none over partitions:
-they may see one half of it before the other, but never one that was aborted.
+are aborted. Between two transfers, when the tellers rest and no transaction is open, the ends of
+all accounts are a consistent cut through the bank: up to there the sum is that of the beginning, at
+every audit, also right after a kill. A transfer with an unknown outcome is decided before that,
+because its teller first restarts under its id, which waits for what was decided. During a transfer
+there is no such cut, and Kafka gives readers none over partitions either: they may see one half of
+it before the other, but never an aborted one.
 """
 
 import time
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.chaos, WITHOUT_LEADERS]
 
 
 class Fate(Enum):
-    """What a teller was told of a transfer."""
+    """What a teller knows of a transfer's outcome."""
 
     COMMITTED = auto()
     ABORTED = auto()
@@ -55,7 +55,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 class Teller:
-    """Moves money; comes anew under its id when it cannot tell how a transfer ended."""
+    """Moves money; restarts under its id when it cannot tell how a transfer ended."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.name = name
@@ -63,7 +63,7 @@ class Teller:
         self._producer = self._come()
 
     def transfer(self, number: int, *, takes_back: bool, harm: Callable[[], object]) -> Fate:
-        """Move money from one account to the next; harm is done before it is ended."""
+        """Move money from one account to the next; a fault is injected before it ends."""
         source, target = number % ACCOUNTS, (number + 1) % ACCOUNTS
         is_ending = False
         try:
@@ -110,8 +110,8 @@ class Teller:
 def audit(cluster: Cluster) -> list[tuple[int, int]]:
     """Read what is committed up to a cut: transfers, and by how much each moved.
 
-    The cut is the ends of the accounts as uncommitted readers see them, so nothing that is written
-    is left out: an open transaction keeps this from ending, and fails.
+    The cut is the ends of the accounts as uncommitted readers see them, so no written record is
+    left out: an open transaction keeps this from ending, which fails.
     """
     consumer = Consumer(
         {
@@ -128,7 +128,7 @@ def audit(cluster: Cluster) -> list[tuple[int, int]]:
     reached = [0] * ACCOUNTS
     end = time.monotonic() + SECONDS_MAX
     while any(at < wanted for at, wanted in zip(reached, cut, strict=True)):
-        assert time.monotonic() < end, "a transaction that nobody has open hides what is behind it"
+        assert time.monotonic() < end, "a transaction without an owner hides what is behind it"
         message = consumer.poll(0.2)
         if message is None:
             continue
@@ -145,7 +145,7 @@ def audit(cluster: Cluster) -> list[tuple[int, int]]:
 
 
 def ends(cluster: Cluster) -> list[int]:
-    """Return where each account ends, with all that is written to it."""
+    """Return the end of each account, including uncommitted records."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
@@ -165,17 +165,17 @@ def ends(cluster: Cluster) -> list[int]:
 
 
 def check(found: list[tuple[int, int]], fates: dict[int, Fate]) -> None:
-    """Find what no cut between transfers shows: one that is aborted, halved or there twice."""
-    assert all(count == 1 for count in Counter(found).values()), "a record is there twice"
+    """Find what no cut between transfers may show: an aborted, partial or duplicated transfer."""
+    assert all(count == 1 for count in Counter(found).values()), "a record is duplicated"
     halves = Counter(number for number, _ in found)
     for number, fate in fates.items():
         wanted = {Fate.COMMITTED: (2,), Fate.ABORTED: (0,), Fate.UNKNOWN: (0, 2)}[fate]
         assert halves[number] in wanted, f"{halves[number]} records of {number}, {fate}"
-    assert sum(amount for _, amount in found) == 0, "money was lost, or came from nowhere"
+    assert sum(amount for _, amount in found) == 0, "money was lost or created"
 
 
 @pytest.mark.requirement("LOG-4")
-def test_b25_b28_no_money_is_lost_or_made_while_brokers_are_killed(cluster: Cluster) -> None:
+def test_b25_b28_no_money_is_lost_or_created_while_brokers_are_killed(cluster: Cluster) -> None:
     tellers = [Teller(cluster, f"teller-{number}") for number in range(TELLERS)]
     fates: dict[int, Fate] = {}
 

@@ -1,4 +1,4 @@
-"""Batches of a query over a cluster of real processes: decided once, whoever is killed."""
+"""Batches of a query over a cluster of real processes: decided once, whichever broker is killed."""
 
 from collections.abc import Iterator
 
@@ -61,7 +61,7 @@ def wanted(query: str, batches: int) -> list[bytes]:
     )
 
 
-def test_a_batch_is_decided_though_its_coordinator_was_killed_after_it_was_prepared(
+def test_a_batch_is_decided_though_its_coordinator_was_killed_after_the_prepare(
     cluster: Cluster,
 ) -> None:
     query = "killed-between"
@@ -78,7 +78,7 @@ def test_a_batch_is_decided_though_its_coordinator_was_killed_after_it_was_prepa
     assert seen(cluster, query) == wanted(query, 2)
 
 
-def test_a_driver_that_comes_after_the_coordinator_was_killed_finds_the_decision(
+def test_a_driver_that_starts_after_the_coordinator_was_killed_finds_the_decision(
     cluster: Cluster,
 ) -> None:
     query = "killed-after"
@@ -95,4 +95,4 @@ def test_a_driver_that_comes_after_the_coordinator_was_killed_finds_the_decision
         assert again.was_decided_before
         assert again.transactional_ids == tuple(one.transactional_id for one in prepared)
         cluster.restart(victim)
-    assert seen(cluster, query) == wanted(query, 1), "what was left of batch 1 is aborted"
+    assert seen(cluster, query) == wanted(query, 1), "the rest of batch 1 is aborted"

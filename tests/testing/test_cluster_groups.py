@@ -79,7 +79,7 @@ def is_shared(members: list[Consumer]) -> bool:
 
 
 @pytest.mark.requirement("CORE-6")
-def test_members_go_on_when_their_coordinator_is_killed(cluster: Cluster) -> None:
+def test_members_continue_when_their_coordinator_is_killed(cluster: Cluster) -> None:
     seen: list[str] = []
     lost: list[TopicPartition] = []
     of_group = partition_of(GROUP, GroupConfig().offsets_partitions)
@@ -105,7 +105,7 @@ def test_members_go_on_when_their_coordinator_is_killed(cluster: Cluster) -> Non
     assert sorted(set(seen), key=int) == [str(number) for number in range(3 * COUNT)]
 
 
-def test_groups_commit_and_are_listed_whoever_holds_the_partition_and_coordinates(
+def test_groups_commit_and_are_listed_whichever_broker_leads_and_coordinates(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})

@@ -1,4 +1,4 @@
-"""Transactions over a cluster of real processes: exactly once, whoever is killed in between."""
+"""Transactions over a cluster of real processes: exactly once, whichever broker is killed."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 class Transformer:
-    """Takes from `in`, writes to `out`, and commits both or neither."""
+    """Reads from `in`, writes to `out`, and commits both or neither."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -71,7 +71,7 @@ class Transformer:
         return producer
 
     def _transact(self, harm: Callable[[], object]) -> bool:
-        """Do one transaction, or leave no trace of it; return whether there was something to do."""
+        """Run one transaction, or abort it; return whether there was something to do."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self._cluster.bootstrap,
@@ -119,7 +119,7 @@ class Transformer:
             self._give_up(problem)
 
     def _give_up(self, problem: KafkaException) -> None:
-        """Abort, or come anew, which aborts too, or finds what was decided and waits for it."""
+        """Abort, or restart, which aborts too, or finds what was decided and waits for it."""
         try:
             if problem.args[0].txn_requires_abort():
                 self._producer.abort_transaction(SECONDS_MAX)
@@ -158,7 +158,7 @@ def seen(cluster: Cluster) -> list[bytes]:
 
 @WITHOUT_LEADERS
 @pytest.mark.requirement("LOG-4")
-def test_b27_b28_consume_transform_produce_is_exactly_once_whoever_is_killed(
+def test_b27_b28_consume_transform_produce_is_exactly_once_whichever_broker_is_killed(
     cluster: Cluster,
 ) -> None:
     plain = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})

@@ -24,7 +24,7 @@ from tests.complaints import WITHOUT_LEADERS
 from tests.testing.killing import Killer
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # their own, about things of theirs
+    warnings.simplefilter("ignore")  # warnings about the clients' own code
     import kafka
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
     from aiokafka.errors import KafkaError as AioError
@@ -40,7 +40,7 @@ BATCH = 5
 GROUP = "transformers"
 NAME = "transformer"
 GIVE_UP_S = 6.0
-"""After so long a call of kafka-python that has no limit is given up."""
+"""A call of kafka-python without a timeout of its own is abandoned after this time."""
 T = TypeVar("T")
 
 pytestmark = [
@@ -67,7 +67,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def a_killer(cluster: Cluster) -> Killer:
-    """Kills the leaders of the transactional id, of what is written and of the group, in turn."""
+    """Kills the leaders of the transactional id, of the output and of the group, in turn."""
     of_id = partition_of(NAME, TransactionConfig().state_partitions)
     of_group = partition_of(GROUP, GroupConfig().offsets_partitions)
     plan = {2: (STATE_TOPIC, of_id), 4: ("out", 0), 6: (OFFSETS_TOPIC, of_group)}
@@ -143,11 +143,11 @@ def seen(cluster: Cluster) -> list[bytes]:
 
 
 def in_time(action: Callable[[], T], seconds: float = GIVE_UP_S) -> T:
-    """Do what may never come back; raises TimeoutError then, and leaves it to itself.
+    """Run a call that may never return; raises TimeoutError then, and abandons it.
 
     kafka-python's producer loses the request that it was about to send when it cannot connect to
     the coordinator that it knows (`_maybe_send_pending_request` of kafka/producer/sender.py: after
-    an exception it looks for the coordinator anew and drops the request that needed one), and its
+    an exception it looks up the coordinator and drops the request that needed one), and its
     caller waits without a limit.
     """
     found: list[T | KafkaPythonError] = []
@@ -169,7 +169,7 @@ def in_time(action: Callable[[], T], seconds: float = GIVE_UP_S) -> T:
 
 
 class KafkaPythonTransformer:
-    """Transforms with kafka-python; comes anew under its id when something takes too long."""
+    """Transforms with kafka-python; restarts under its id when something takes too long."""
 
     def __init__(self, cluster: Cluster, killer: Killer) -> None:
         self._servers = cluster.bootstrap.split(",")
@@ -226,13 +226,15 @@ class KafkaPythonTransformer:
         return True
 
     def _leave(self) -> None:
-        """Let the producer be; the next one aborts what it left, or finds what was decided."""
+        """Abandon the producer; the next one aborts what it left, or finds what was decided."""
         producer, self._producer = self._producer, None
         with suppress(KafkaPythonError):
             producer.close(timeout=0)
 
 
-def test_b27_b28_kafka_python_transforms_exactly_once_whoever_is_killed(cluster: Cluster) -> None:
+def test_b27_b28_kafka_python_transforms_exactly_once_whichever_broker_is_killed(
+    cluster: Cluster,
+) -> None:
     killer = a_killer(cluster)
     KafkaPythonTransformer(cluster, killer).run()
     assert killer.is_done
@@ -241,10 +243,12 @@ def test_b27_b28_kafka_python_transforms_exactly_once_whoever_is_killed(cluster:
 
 
 @pytest.mark.complains(
-    # What became of batches that a producer that was replaced gave up: nobody asks for it.
+    # The outcome of batches that a replaced producer gave up, which is never checked.
     "Future exception was never retrieved*ProducerFenced(*"
 )
-def test_b27_b28_aiokafka_transforms_exactly_once_whoever_is_killed(cluster: Cluster) -> None:
+def test_b27_b28_aiokafka_transforms_exactly_once_whichever_broker_is_killed(
+    cluster: Cluster,
+) -> None:
     killer = a_killer(cluster)
     asyncio.run(transform_with_aiokafka(cluster, killer))
     assert killer.is_done

@@ -1,7 +1,7 @@
-"""Files of real brokers are damaged in all the usual ways: nobody misses a record unawares.
+"""Files of real brokers are damaged in all the usual ways: no record is lost silently.
 
 The brokers are stopped meanwhile. `docs/reference/damage.md` is the table; `log/test_seals.py`
-and `broker/test_damage.py` try its cells one by one on a simulated disk.
+and `broker/test_damage.py` test its cells one by one on a simulated disk.
 """
 
 import re
@@ -38,7 +38,7 @@ def _cut_out(segment: Path) -> None:
 
 
 def _flip(place: int) -> Harm:
-    """A bit of the second batch."""
+    """Flip a bit of the second batch."""
 
     def flip(segment: Path) -> None:
         data = bytearray(segment.read_bytes())
@@ -53,7 +53,7 @@ def _truncate(segment: Path) -> None:
 
 
 def _old_copy(segment: Path) -> None:
-    """As it was when it had half of its batches."""
+    """Restore the file as it was with half of its batches."""
     data = segment.read_bytes()
     views = list(split_batches(data))
     segment.write_bytes(data[: sum(view.size for view in views[: len(views) // 2])])
@@ -90,7 +90,7 @@ def create(bootstrap: str, *topics: NewTopic) -> None:
 
 
 def produce(bootstrap: str, topics: list[str]) -> None:
-    """Send COUNT batches of one record to each topic, which takes several segments."""
+    """Send COUNT batches of one record to each topic, enough for several segments."""
     settings = {"bootstrap.servers": bootstrap, "acks": "all", "batch.num.messages": 1}
     producer = Producer(settings)
     failures: list[object] = []
@@ -106,7 +106,7 @@ def produce(bootstrap: str, topics: list[str]) -> None:
 
 
 def read(bootstrap: str, topic: str, first: int, count: int) -> list[int]:
-    """Read as a consumer does that starts over when its offset is out of range."""
+    """Read like a consumer that starts over when its offset is out of range."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -123,14 +123,14 @@ def read(bootstrap: str, topic: str, first: int, count: int) -> list[int]:
             if message.error() is None:
                 value = message.value()
                 assert value is not None
-                assert int(value.rstrip(b".")) == message.offset(), "each where it was"
+                assert int(value.rstrip(b".")) == message.offset(), "each at its old offset"
                 found.append(int(message.offset() or 0))
     consumer.close()
     return found
 
 
 def victim_of(data: Path, topic: str) -> tuple[Path, int]:
-    """A closed segment in the middle of a topic's only partition, and where the next begins."""
+    """A closed segment in the middle of a topic's only partition, and the start of the next."""
     (folder,) = data.glob(f"{topic}.*/0")
     segments = sorted(folder.glob("*.log"))
     assert len(segments) >= 5
@@ -138,7 +138,7 @@ def victim_of(data: Path, topic: str) -> tuple[Path, int]:
 
 
 def await_noted(said: Callable[[], str], topics: list[str], event: str = "damage_found") -> None:
-    """Return when the broker has logged damage in each of these; by then it has a note of it."""
+    """Return when the broker has logged damage in each of these; by then it has noted it."""
     until = time.monotonic() + SECONDS_MAX
     while True:
         found = set(re.findall(rf"{event} partition=([\w-]+)\.", said()))
@@ -152,7 +152,7 @@ def await_noted(said: Callable[[], str], topics: list[str], event: str = "damage
     "damage_found partition=*",
     "problem kind=damaged: the only copy of *: reads of lost records fail, *",
 )
-def test_the_only_broker_notices_all_damage_and_gives_out_the_rest(
+def test_the_only_broker_notices_all_damage_and_serves_the_rest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with Broker(tmp_path) as broker:

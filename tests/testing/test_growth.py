@@ -17,8 +17,8 @@ LOOK_EVERY_S = 0.2
 
 
 @pytest.mark.requirement("Q-6")
-def test_no_send_fails_while_a_broker_comes_and_everything_moves_to_it() -> None:
-    # Else the cluster gives other brokers their share back while the test looks.
+def test_no_send_fails_while_a_broker_joins_and_everything_moves_to_it() -> None:
+    # Otherwise the cluster gives other brokers their share back while the test looks.
     settings = {"KAFKAESQUE_CLUSTER_AUTO_REBALANCE": "false"}
     with Cluster(3, settings=settings) as cluster:
         create(cluster.bootstrap, PARTITIONS)

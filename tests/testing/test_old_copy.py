@@ -1,4 +1,4 @@
-"""A real broker whose machine is restored from an image loses nothing and gives no offset twice."""
+"""A real broker whose machine is restored from an image loses nothing and reuses no offset."""
 
 import shutil
 import time
@@ -24,7 +24,7 @@ OLD = 3
     "tail_lost partition=* offset=*: the disk lost synced *",
     "problem kind=tail-lost: *",
 )
-def test_a_restored_broker_is_refilled_and_comes_back_in_sync(tmp_path: Path) -> None:
+def test_a_restored_broker_is_refilled_and_returns_in_sync(tmp_path: Path) -> None:
     image = tmp_path / "image"
     with Cluster(3, tmp_path) as cluster:
         folder = folder_of(tmp_path)
@@ -60,6 +60,6 @@ def begin_again(cluster: Cluster, folder: Path) -> None:
     """Start it, and once more when it has found out that it is an old copy."""
     deadline = time.monotonic() + SECONDS_MAX
     while not list(folder.glob("orders.*/0/*.1.damaged")):  # nothing is deleted
-        assert time.monotonic() < deadline, "nobody finds out"
+        assert time.monotonic() < deadline, "the old copy is not detected"
         with suppress(KafkaesqueError):
             cluster.heal()

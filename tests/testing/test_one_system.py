@@ -1,9 +1,9 @@
-"""Failures and growth inside a cluster do not show to an application that uses all of it.
+"""An application that uses all of a cluster does not notice its failures and growth.
 
 A producer, a consumer group of two members and an administrator work without end, each with the
-settings of its library, while brokers die and come back, a new one takes partitions over, the topic
-gets more partitions and a broker leaves for good. No call of theirs fails, but for a change whose
-answer dies with its broker, and nothing is lost.
+default settings of its library, while brokers die and return, a new one takes over partitions, the
+topic gets more partitions and a broker is removed. None of their calls fails, except for a change
+whose answer dies with its broker, and nothing is lost.
 """
 
 import threading
@@ -30,7 +30,7 @@ LOOK_EVERY_S = 0.2
 
 
 class Work(threading.Thread):
-    """Does something again and again until it is told to end; keeps what failed."""
+    """Repeats an operation until it is stopped; keeps what failed."""
 
     def __init__(self, failures: list[str]) -> None:
         super().__init__(daemon=True)
@@ -56,7 +56,7 @@ class Work(threading.Thread):
 
 
 class Member(Work):
-    """One of a consumer group; every record that it sees counts, and every error."""
+    """A member of a consumer group; every record that it sees counts, and every error."""
 
     def __init__(self, bootstrap: str, seen: set[int], failures: list[str]) -> None:
         super().__init__(failures)
@@ -67,7 +67,7 @@ class Member(Work):
                 "group.id": "application",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "topic.metadata.refresh.interval.ms": 1000,  # else new partitions wait 5 minutes
+                "topic.metadata.refresh.interval.ms": 1000,  # otherwise they wait 5 minutes
             }
         )
         self._consumer.subscribe([TOPIC])
@@ -87,7 +87,7 @@ class Member(Work):
 
 
 class Administrator(Work):
-    """Creates a topic in each turn, by one client that lives as long as the application."""
+    """Creates a topic in each turn, with one client that lives as long as the application."""
 
     def __init__(self, bootstrap: str, failures: list[str]) -> None:
         super().__init__(failures)
@@ -99,7 +99,7 @@ class Administrator(Work):
         try:
             self._client.create_topics([NewTopic(name, 1, 3)])[name].result(SECONDS_MAX)
         except KafkaException as error:
-            # The broker died with the request: librdkafka never repeats one that changes something.
+            # The broker died with the request: librdkafka never retries one that changes something.
             if error.args[0].code() != KafkaError._TRANSPORT:
                 raise
             return
@@ -133,7 +133,7 @@ def test_an_application_notices_neither_failures_nor_growth() -> None:
         with Admin(cluster.bootstrap) as admin:
 
             def goes_on() -> None:
-                """Wait until records arrive and topics are made that were not there before."""
+                """Wait until new records arrive and new topics are created."""
                 records, topics = len(seen), administrator.created
                 until(
                     lambda: len(seen) > records + PARTITIONS and administrator.created > topics,

@@ -1,4 +1,4 @@
-"""A port that is held for a server which listens later, or again."""
+"""A port that is reserved for a server which listens later, or again."""
 
 import socket
 from pathlib import Path
@@ -11,7 +11,7 @@ from kafkaesque.testing.process import BrokerProcess
 
 
 def _may_be_anybodys(port: int) -> bool:
-    """Whether one who asks for any port, and would share none, could be given this one."""
+    """Whether a program that asks for any port, and shares none, could get this one."""
     with socket.socket() as stranger:
         try:
             stranger.bind((HOST, port))
@@ -24,7 +24,7 @@ def _listener(port: int) -> socket.socket:
     return socket.create_server((HOST, port))
 
 
-def test_a_held_port_refuses_connections_until_somebody_listens_there_by_name() -> None:
+def test_a_reserved_port_refuses_connections_until_a_server_listens_there_by_number() -> None:
     held = HeldPort()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((HOST, held.port))
@@ -36,7 +36,7 @@ def test_a_held_port_refuses_connections_until_somebody_listens_there_by_name() 
     held.release()
 
 
-def test_a_port_that_nobody_refers_to_any_more_is_let_go() -> None:
+def test_an_unreferenced_port_is_released() -> None:
     held = HeldPort()
     release = held._release
     assert release.alive

@@ -1,4 +1,4 @@
-"""The fixtures as users meet them: in runs of pytest of their own, alone and with workers."""
+"""The fixtures as users meet them: in separate runs of pytest, alone and with workers."""
 
 import os
 import subprocess
@@ -48,14 +48,14 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
-def test_tests_share_one_broker_and_have_topics_of_their_own(
+def test_tests_share_one_broker_and_have_separate_topics(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     done = run(tmp_path, "-W", "error", *options)
     assert "3 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_fixture_of_the_users_own_comes_first(tmp_path: Path) -> None:
+def test_a_users_own_fixture_takes_precedence(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
         "import pytest\n@pytest.fixture\ndef broker(): return 'mine'\n"
     )
@@ -63,7 +63,7 @@ def test_a_fixture_of_the_users_own_comes_first(tmp_path: Path) -> None:
     assert "isinstance('mine'" in done.stdout
 
 
-def test_nothing_of_ours_is_imported_before_a_test_asks_for_it() -> None:
+def test_our_package_is_not_imported_before_a_test_asks_for_it() -> None:
     program = (
         f"import sys, {PLUGIN}; "
         "print(sorted(name for name in sys.modules if name.startswith('kafkaesque')))"

@@ -29,7 +29,7 @@ pytestmark = [
 
 
 def cut_short(cluster: Cluster, node: NodeId) -> tuple[Path, bytes]:
-    """Let the last segment lose bytes while its broker is stopped."""
+    """Truncate the last segment while its broker is stopped."""
     cluster.stop(node)
     path = next(one for one in reversed(segments_of(cluster, node)) if one.stat().st_size)
     data = path.read_bytes()
@@ -37,7 +37,7 @@ def cut_short(cluster: Cluster, node: NodeId) -> tuple[Path, bytes]:
     return path, data
 
 
-def test_two_of_three_copies_without_their_ends_wait_for_a_person(
+def test_two_of_three_copies_without_their_ends_wait_for_an_operator(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lost = {node: cut_short(cluster, node) for node in (1, 2)}

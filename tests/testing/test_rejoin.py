@@ -1,4 +1,4 @@
-"""A real broker whose journal is damaged comes back with `serve --rejoin`, and nothing is lost."""
+"""A real broker whose journal is damaged returns with `serve --rejoin`, and nothing is lost."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def test_a_broker_that_lost_its_journal_is_refilled_by_the_others(tmp_path: Path
         assert read(cluster, "orders", 2 * COUNT) == sender.acknowledged
         others = [node for node in cluster.nodes if node != OLD]
         cluster.kill(others[0])
-        sender.send("orders")  # which needs the one that came back
+        sender.send("orders")  # which needs the one that returned
         assert read(cluster, "orders", 3 * COUNT) == sender.acknowledged
         cluster.restart(others[0])
         assert list(folder_of(tmp_path).glob("orders.*/0/*.1.damaged")), "nothing is deleted"

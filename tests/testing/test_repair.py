@@ -1,4 +1,4 @@
-"""A real leader whose closed segment is damaged on disk: it hands over, is mended, leads again."""
+"""A real leader with a damaged closed segment steps down, is repaired, and leads again."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -18,7 +18,7 @@ from kafkaesque.types import NodeId
 from tests.complaints import WITHOUT_LEADERS
 
 SECONDS_MAX = 400
-"""A hand-over that failed, as one to a damaged replica does, is tried again after 150 s."""
+"""A failed transfer, such as one to a damaged replica, is retried after 150 s."""
 LOOK_EVERY_S = 0.1
 COUNT = 120
 VALUES = [b"%d" % number for number in range(COUNT)]
@@ -38,7 +38,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def until(is_done: Callable[[], bool], what: str) -> None:
-    """Look again and again; the time is only there to end a test that hangs."""
+    """Check again and again; the time only ends a test that hangs."""
     deadline = time.monotonic() + SECONDS_MAX
     while not is_done():
         assert time.monotonic() < deadline, what
@@ -90,7 +90,7 @@ def is_healthy(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> bool:
     "repair_failed partition=orders.*",
     "problem kind=damaged: the copy of orders-0 is damaged: lost records are restored *",
 )
-def test_a_damaged_leader_hands_over_is_mended_and_leads_again(
+def test_a_damaged_leader_steps_down_is_repaired_and_leads_again(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leader = cluster.leader("orders")
@@ -100,7 +100,7 @@ def test_a_damaged_leader_hands_over_is_mended_and_leads_again(
     assert read_all(cluster) == VALUES
     said = cluster.process(leader).said
     until(lambda: "damage_found" in said(), "the damage is not found")
-    until(lambda: "repair_done partition=orders." in said(), "it is not mended")
+    until(lambda: "repair_done partition=orders." in said(), "it is not repaired")
     assert "repair_begun partition=orders." in said()
     assert metric(cluster, leader, "kafkaesque_repairs_done_total") == 1
     assert metric(cluster, leader, "kafkaesque_repairs_begun_total") >= 1

@@ -17,7 +17,7 @@ SENT_MIN = 500
 
 
 def _restart_all(cluster: Cluster, down: Callable[[NodeId], None]) -> None:
-    """Restart all brokers under load; how long records wait then is for the bench to say."""
+    """Restart all brokers under load; the bench measures how long records wait then."""
     create(cluster.bootstrap, PARTITIONS)
     load = Load(cluster.bootstrap, PARTITIONS)
     roll(cluster, down, load, BETWEEN_S)

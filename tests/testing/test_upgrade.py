@@ -29,12 +29,12 @@ def level(cluster: Cluster) -> FeatureInfo:
 
 
 def upgrade(cluster: Cluster, *words: str) -> tuple[int, str]:
-    """Say `kafkaesque cluster upgrade`; return the exit code and what it says."""
+    """Run `kafkaesque cluster upgrade`; return the exit code and the output."""
     return say(cluster, "cluster", "upgrade", *words)
 
 
 def say(cluster: Cluster, *words: str) -> tuple[int, str]:
-    """Run a command; return the exit code and what it says."""
+    """Run a command; return the exit code and the output."""
     command = [sys.executable, "-m", "kafkaesque", *words]
     done = subprocess.run(
         [*command, "--bootstrap", cluster.bootstrap], capture_output=True, text=True, check=False
@@ -67,7 +67,7 @@ def test_brokers_are_replaced_by_newer_ones_under_load_and_then_older_ones_are_r
         _old_ones_are_refused(cluster)
 
 
-def test_a_new_setting_is_refused_until_no_older_broker_is_left_and_the_level_is_raised() -> None:
+def test_a_new_setting_is_refused_until_all_brokers_are_new_and_the_level_is_raised() -> None:
     words = ("topic", "alter", "orders", "--set", "max.compaction.lag.ms=60000")
     with Cluster(3, settings={CAP: "2"}) as cluster:
         assert say(cluster, "topic", "create", "orders")[0] == 0

@@ -1,4 +1,4 @@
-"""What the reference of the command line says about commands and their options."""
+"""The reference page of the command line: commands and their options."""
 
 import click
 
@@ -7,7 +7,7 @@ from tools.cli_page import commands, section
 
 @click.group()
 def outer() -> None:
-    """Hold the others."""
+    """The root group."""
 
 
 @outer.command()
@@ -17,7 +17,7 @@ def inner(seeds: int, topic: str) -> None:
     """Do the work."""
 
 
-def test_commands_below_groups_are_found_with_the_words_that_call_them() -> None:
+def test_commands_in_groups_are_listed_under_their_full_names() -> None:
     assert [words for words, _ in commands(outer, ("top",))] == ["top", "top inner"]
 
 

@@ -22,19 +22,19 @@ def a_figure(compare: Compare, name: str = "append") -> Figure:
         (Compare.AT_MOST, 0.0, 0.0, 0.0),
     ],
 )
-def test_worse_is_more_time_or_less_speed(
+def test_more_time_or_less_speed_is_worse(
     compare: Compare, before: float, after: float, expected: float
 ) -> None:
     assert worse_by(a_figure(compare), before, after) == expected
 
 
-def test_a_ratio_counts_where_one_is_asked_for() -> None:
+def test_a_ratio_counts_where_one_is_required() -> None:
     result = Measured(measured=7.0, unit="s", ratio=0.5, machine="", commit="")
     assert value_of(a_figure(Compare.RATIO_AT_LEAST), result) == 0.5
     assert value_of(a_figure(Compare.AT_MOST), result) == 7.0
 
 
-def test_medians_are_compared_and_one_slow_run_does_no_harm() -> None:
+def test_medians_are_compared_so_that_one_slow_run_does_no_harm() -> None:
     figures = [a_figure(Compare.AT_MOST, name) for name in ("same", "slower", "unmeasured")]
     before = {"same": [1.0, 1.0, 1.0], "slower": [1.0, 1.0, 1.0]}
     after = {"same": [1.0, 9.0, 1.02], "slower": [1.1, 1.0, 1.2]}

@@ -1,4 +1,4 @@
-"""How measured numbers are read, compared with what was asked, and kept."""
+"""How measured numbers are read, compared with their goals, and stored."""
 
 from pathlib import Path
 
@@ -47,14 +47,14 @@ def a_result(measured: float, ratio: float | None = None) -> Measured:
         (Compare.RATIO_AT_LEAST, 0.6, a_result(0.59), False),
     ],
 )
-def test_a_figure_is_met_on_the_right_side_of_what_was_asked(
+def test_a_figure_on_the_right_side_of_its_goal_is_met(
     compare: Compare, asked: float, result: Measured, expected: bool
 ) -> None:
     assert met(a_figure(compare, asked), result) is expected
     assert ("**no**" not in row(a_figure(compare, asked), result)) is expected
 
 
-def test_only_the_lines_with_a_figure_are_read() -> None:
+def test_only_lines_with_a_figure_are_read() -> None:
     output = (
         'warming up\n{"figure": "x", "measured": 2, "unit": "s", "ratio": null}\n{"other": 1}\n'
     )
@@ -62,12 +62,12 @@ def test_only_the_lines_with_a_figure_are_read() -> None:
     assert found == {"x": a_result(2.0)}
 
 
-def test_what_was_measured_is_kept_and_read_back(tmp_path: Path) -> None:
+def test_measurements_are_stored_and_read_back(tmp_path: Path) -> None:
     file = tmp_path / "measured.json"
     assert load_measured(file) == {}
     save_measured({"x": a_result(1.5, ratio=0.7)}, file)
     assert load_measured(file) == {"x": a_result(1.5, ratio=0.7)}
 
 
-def test_every_figure_that_was_measured_was_asked_for() -> None:
+def test_every_measured_figure_has_a_goal() -> None:
     assert load_measured().keys() <= {figure.id for figure in load_figures()}

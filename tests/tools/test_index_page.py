@@ -3,13 +3,13 @@
 from tools.index_page import DOCS, GROUPS, render, summary
 
 
-def test_every_page_of_a_section_in_groups_is_in_one_of_them() -> None:
+def test_every_page_of_a_grouped_section_is_in_a_group() -> None:
     for folder, groups in GROUPS.items():
         named = [page for pages in groups.values() for page in pages]
         assert sorted(named) == sorted(path.name for path in (DOCS / folder).glob("*.md"))
 
 
-def test_the_three_ways_to_deliver_are_beside_each_other() -> None:
+def test_the_three_delivery_guarantees_are_listed_together() -> None:
     lines = [line for line in render().splitlines() if "](how-to/" in line]
     places = [
         next(place for place, line in enumerate(lines) if f"how-to/{name}-once.md" in line)

@@ -14,12 +14,12 @@ def a_python(*version: int) -> Python:
     return Python(version=(major, minor, patch), program=Path(f"/{major}.{minor}.{patch}"))
 
 
-def test_of_each_minor_version_from_3_11_on_the_oldest_is_taken() -> None:
+def test_the_oldest_of_each_minor_version_from_3_11_on_is_used() -> None:
     found = [a_python(3, 13, 0), a_python(3, 11, 7), a_python(3, 10, 1), a_python(3, 11, 2)]
     assert [python.name for python in oldest_of_each(found)] == ["3.11.2", "3.13.0"]
 
 
-def test_they_are_looked_for_on_the_path_and_in_the_folder_of_pyenv(tmp_path: Path) -> None:
+def test_interpreters_are_searched_on_the_path_and_in_the_folder_of_pyenv(tmp_path: Path) -> None:
     on_path = tmp_path / "bin" / "python3.12"
     of_pyenv = tmp_path / "pyenv" / "versions" / "3.13.0" / "bin" / "python3"
     for program in (on_path, on_path.with_name("python3.12-config"), of_pyenv):
@@ -32,7 +32,9 @@ def test_they_are_looked_for_on_the_path_and_in_the_folder_of_pyenv(tmp_path: Pa
     assert list(candidates(environment)) == [on_path, of_pyenv]
 
 
-def test_an_interpreter_says_its_version_and_a_broken_shim_is_none(tmp_path: Path) -> None:
+def test_an_interpreter_reports_its_version_and_a_broken_shim_does_not_count(
+    tmp_path: Path,
+) -> None:
     here = asked(Path(sys.executable))
     assert here is not None
     assert here.version == sys.version_info[:3]
@@ -50,7 +52,7 @@ def test_each_runs_the_unit_and_the_compatibility_tests(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("is_ci", "code"), [("", 0), ("true", 1)])
-def test_one_python_alone_is_a_failure_where_ci_is_set(
+def test_a_single_python_is_a_failure_if_ci_is_set(
     is_ci: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CI", is_ci)

@@ -1,4 +1,4 @@
-"""The budget table: who is over, who fails, and what the exit code says."""
+"""The budget table: what is over budget, what failed, and the exit code."""
 
 from itertools import chain
 from pathlib import Path
@@ -29,7 +29,7 @@ def an_outcome(minutes: float, code: int = 0) -> Outcome:
     return Outcome(group=UNIT, minutes=minutes, exit_code=code)
 
 
-def test_a_group_over_its_budget_is_a_warning_and_no_failure() -> None:
+def test_a_group_over_its_budget_is_a_warning_and_not_a_failure() -> None:
     outcomes = [an_outcome(2.5)]
     assert "over budget" in table(outcomes, 2.5)[1]
     assert exit_code(outcomes) == 0
@@ -56,7 +56,7 @@ def test_each_group_is_in_one_lane_and_a_lane_has_time_for_its_groups() -> None:
         assert sum(minutes[name] for name in lane) <= TOTAL_MINUTES_MAX + 1
 
 
-def test_outcomes_come_in_the_order_of_the_groups_whichever_lane_they_ran_in(
+def test_outcomes_are_in_the_order_of_the_groups_whichever_lane_they_ran_in(
     tmp_path: Path,
 ) -> None:
     groups = [group.run_by(tmp_path / "absent") for group in GROUPS]
@@ -65,12 +65,12 @@ def test_outcomes_come_in_the_order_of_the_groups_whichever_lane_they_ran_in(
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
-def test_long_tests_run_only_when_asked_for(group: Group) -> None:
+def test_long_tests_run_only_on_request(group: Group) -> None:
     assert command(group)[-1].endswith("and not long")
     assert "long" not in command(group.whole())[-1]
 
 
-def test_a_group_whose_environment_is_missing_says_so_and_does_not_fail(tmp_path: Path) -> None:
+def test_a_group_with_a_missing_environment_says_so_and_does_not_fail(tmp_path: Path) -> None:
     group = Group(name="far", marks="far", minutes_max=1, python=tmp_path / "python")
     outcome = run(group)
     assert "NOT INSTALLED" in table([outcome], 0)[1]

@@ -1,1 +1,1 @@
-"""Kafka's protocol: our bytes against those of others."""
+"""Kafka's protocol: our bytes against those of other implementations."""

@@ -4,7 +4,7 @@ from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.message import api_of
 
 
-def test_every_row_holds_the_messages_of_its_api() -> None:
+def test_every_row_has_the_messages_of_its_api() -> None:
     for row in APIS.values():
         assert api_of(row.request) is row.api
         assert api_of(row.response) is row.api
@@ -19,7 +19,7 @@ def test_produce_is_advertised_from_0_because_old_librdkafka_looks_for_it() -> N
     assert advertised == {"Produce": 0}
 
 
-def test_no_range_has_shrunk() -> None:
+def test_no_version_range_has_shrunk() -> None:
     ranges = {row.api.name: (row.api.first, row.api.last) for row in APIS.values()}
     assert ranges["ApiVersions"] == (0, 4)
     assert ranges["Metadata"] == (0, 13)

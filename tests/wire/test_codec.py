@@ -1,4 +1,4 @@
-"""The codec against kio, and against bytes that lie."""
+"""The codec against kio, and against malformed bytes."""
 
 import io
 import random
@@ -65,7 +65,7 @@ def test_we_read_what_kio_writes(cls: type[Any], version: int) -> None:
 
 
 @every_message
-def test_a_frame_cut_anywhere_is_refused(cls: type[Any], version: int) -> None:
+def test_a_truncated_message_is_refused(cls: type[Any], version: int) -> None:
     chance = random.Random(version)
     for message in examples(cls, version, 2):
         data = encode(message, version)
@@ -91,7 +91,7 @@ def test_changed_bytes_are_read_or_refused_and_nothing_else(cls: type[Any], vers
 
 
 @every_message
-def test_a_field_has_the_default_that_kafka_gives_it(cls: type[Any], version: int) -> None:
+def test_a_field_has_kafkas_default(cls: type[Any], version: int) -> None:
     assert different_defaults(cls, version, kio_class(cls, version)) == []
 
 
@@ -110,7 +110,7 @@ def a_request() -> ProduceRequest:
     return ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=(topic,))
 
 
-def test_a_message_is_on_the_wire_as_kafka_documents_it() -> None:
+def test_a_message_is_encoded_as_kafka_documents_it() -> None:
     assert encode(a_request(), 9).hex(" ") == (
         "00 "  # no transactional id
         "ff ff 00 00 03 e8 "  # acks of all, 1,000 ms
@@ -146,7 +146,7 @@ def test_a_known_tagged_field_must_fill_the_length_that_it_claims() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 9])
-def test_a_length_that_lies_allocates_nothing(version: int) -> None:
+def test_a_false_length_allocates_nothing(version: int) -> None:
     null, acks_and_timeout = (b"\xff\xff", bytes(6)) if version == 3 else (b"\0", bytes(6))
     claim = b"\x7f\xff\xff\xff" if version == 3 else b"\xff\xff\xff\xff\x0f"
     lying = [null + acks_and_timeout + claim + bytes(50)]  # so many topics
@@ -165,12 +165,12 @@ def test_a_length_that_lies_allocates_nothing(version: int) -> None:
         assert peak < 100_000
 
 
-def test_bytes_behind_a_message_are_refused() -> None:
+def test_trailing_bytes_after_a_message_are_refused() -> None:
     with pytest.raises(MalformedFrame, match="1 bytes too many"):
         decode(ProduceRequest, 9, encode(a_request(), 9) + b"\0")
 
 
-def test_bytes_behind_a_request_can_be_passed_over() -> None:
+def test_trailing_bytes_after_a_request_can_be_ignored() -> None:
     """librdkafka 2.16 asks for all topics with these bytes, three too many."""
     decode_one = lenient_decoder(MetadataRequest, 13)
     assert decode_one(memoryview(bytes.fromhex("00000000010000")), 0).topics is None
@@ -178,7 +178,7 @@ def test_bytes_behind_a_request_can_be_passed_over() -> None:
         decode_one(memoryview(b""), 0)
 
 
-def test_a_null_is_refused_where_the_version_allows_none() -> None:
+def test_a_null_is_refused_where_the_version_does_not_allow_it() -> None:
     with pytest.raises(MalformedFrame, match="topics is null"):
         decode(MetadataRequest, 0, b"\xff\xff\xff\xff")
     with pytest.raises(UnencodableMessage, match="topics is null"):
@@ -186,7 +186,7 @@ def test_a_null_is_refused_where_the_version_allows_none() -> None:
     assert decode(MetadataRequest, 1, encode(MetadataRequest(topics=None), 1)).topics is None
 
 
-def test_a_number_that_does_not_fit_its_field_is_not_written() -> None:
+def test_a_number_out_of_the_fields_range_is_not_written() -> None:
     with pytest.raises(UnencodableMessage, match="ProduceRequest version 9"):
         encode(ProduceRequest(acks=2**15, timeout_ms=0, topic_data=()), 9)
 
@@ -206,11 +206,11 @@ def test_records_are_neither_copied_when_read_nor_when_written() -> None:
     assert any(part is records for part in encode_parts(request, 9))
 
 
-def test_a_message_may_begin_behind_its_header() -> None:
+def test_a_message_may_start_after_its_header() -> None:
     assert decode(ProduceRequest, 9, b"header" + encode(a_request(), 9), 6) == a_request()
 
 
-def test_a_field_that_the_version_lacks_is_left_out_and_read_as_its_default() -> None:
+def test_a_field_missing_in_the_version_is_left_out_and_read_as_its_default() -> None:
     topic = TopicProduceData(name="orders", topic_id=b"i" * 16, partition_data=())
     request = ProduceRequest(acks=1, timeout_ms=0, topic_data=(topic,))
     (by_name,) = decode(ProduceRequest, 12, encode(request, 12)).topic_data

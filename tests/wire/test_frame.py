@@ -18,7 +18,9 @@ def stream(frames: list[bytes]) -> bytes:
 
 
 @given(bodies, st.lists(st.integers(0, 400), max_size=12))
-def test_frames_come_out_however_the_stream_is_cut(frames: list[bytes], cuts: list[int]) -> None:
+def test_frames_are_the_same_however_the_stream_is_cut(
+    frames: list[bytes], cuts: list[int]
+) -> None:
     data = stream(frames)
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     splitter = FrameSplitter(frame_bytes_max=40)
@@ -30,20 +32,20 @@ def test_frames_come_out_however_the_stream_is_cut(frames: list[bytes], cuts: li
 
 
 @given(bodies)
-def test_frames_come_out_byte_by_byte(frames: list[bytes]) -> None:
+def test_frames_can_be_fed_byte_by_byte(frames: list[bytes]) -> None:
     splitter = FrameSplitter(frame_bytes_max=40)
     found = [bytes(body) for byte in stream(frames) for body in splitter.feed(bytes([byte]))]
     assert found == frames
 
 
-def test_a_whole_frame_is_a_view_of_what_was_fed() -> None:
+def test_a_whole_frame_is_a_view_of_the_input() -> None:
     data = bytearray(stream([b"abc", b"def"]))
     first, second = FrameSplitter(frame_bytes_max=3).feed(data)
     data[4] = ord("x")
     assert (bytes(first), bytes(second)) == (b"xbc", b"def")
 
 
-def test_a_frame_that_came_in_pieces_stays_as_it_is() -> None:
+def test_a_frame_that_arrived_in_pieces_stays_unchanged() -> None:
     splitter = FrameSplitter(frame_bytes_max=10)
     data = bytearray(stream([b"abcd"]))
     assert splitter.feed(data[:6]) == []
@@ -61,7 +63,7 @@ def test_a_frame_that_is_too_long_or_negative_is_refused(length: bytes, cut: int
             splitter.feed(piece)
 
 
-def test_a_claimed_length_takes_no_memory() -> None:
+def test_a_claimed_length_allocates_no_memory() -> None:
     splitter = FrameSplitter(frame_bytes_max=2**30)
     tracemalloc.start()
     splitter.feed(b"\x3f\xff\xff\xff" + b"x")

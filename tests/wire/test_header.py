@@ -1,4 +1,4 @@
-"""Headers, against kio's."""
+"""Headers, compared with kio's."""
 
 import io
 from typing import Any
@@ -38,7 +38,7 @@ def kio_header(cls: type[Any], version: int) -> type[Any]:
 
 
 @every_api
-def test_the_header_before_every_version_is_the_one_that_kio_takes(row: Messages) -> None:
+def test_every_version_has_the_header_that_kio_uses(row: Messages) -> None:
     for version in range(row.api.first, row.api.last + 1):
         theirs = kio_header(row.request, version).__version__
         assert request_header_version(row.api, version) == theirs
@@ -99,7 +99,7 @@ def test_unknown_tagged_fields_of_headers_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("version", FORMS)
-def test_a_header_cut_anywhere_is_refused(version: int) -> None:
+def test_a_truncated_header_is_refused(version: int) -> None:
     data = encode_request_header(HEADER, version)
     for size in range(len(data)):
         with pytest.raises(MalformedFrame):

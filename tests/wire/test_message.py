@@ -20,7 +20,7 @@ class Example:
     old: Annotated[bool, Until(2)] = False
 
 
-def test_fields_are_in_the_order_of_the_wire_with_tagged_ones_last() -> None:
+def test_fields_are_in_wire_order_with_tagged_ones_last() -> None:
     assert [field.name for field in fields_of(Example)] == ["count", "names", "old", "late"]
     kinds = [field.kind for field in fields_of(Example)]
     assert kinds == [Fixed("i"), Array(Text()), Fixed("?"), Text()]
@@ -53,7 +53,7 @@ def test_a_field_that_some_versions_lack_needs_a_default() -> None:
 
 
 @pytest.mark.parametrize("annotation", [int, list[str], tuple[bytes, ...], str | bytes])
-def test_an_annotation_that_is_no_kind_of_field_is_refused(annotation: Any) -> None:
+def test_an_annotation_that_is_not_a_field_type_is_refused(annotation: Any) -> None:
     class Wrong:
         pass
 

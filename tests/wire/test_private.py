@@ -1,4 +1,4 @@
-"""Our own messages: what is written is read again, and nothing else is taken for them."""
+"""Our own messages round-trip, and other bytes are refused."""
 
 from typing import Any
 
@@ -54,19 +54,19 @@ each = pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(mes
 
 
 @each
-def test_what_is_written_is_read_again(message: Any) -> None:
+def test_a_private_message_round_trips(message: Any) -> None:
     assert decode(type(message), 0, encode(message, 0)) == message
 
 
 @each
-def test_a_frame_cut_anywhere_is_refused(message: Any) -> None:
+def test_a_truncated_frame_is_refused(message: Any) -> None:
     data = encode(message, 0)
     for size in range(len(data)):
         with pytest.raises(MalformedFrame):
             decode(type(message), 0, data[:size])
 
 
-def test_every_message_of_our_own_has_an_example() -> None:
+def test_every_private_message_has_an_example() -> None:
     ours = [row for key, row in APIS.items() if key >= PRIVATE_KEY_FIRST]
     messages = {message for row in ours for message in (row.request, row.response)}
     assert messages == {type(message) for message in EXAMPLES}

@@ -1,4 +1,4 @@
-"""What is only compared, against what the codec reads and writes."""
+"""Requests recognized by comparison, against what the codec reads and writes."""
 
 import pytest
 from hypothesis import given
@@ -63,7 +63,7 @@ def a_form(request: ProduceRequest, version: int) -> ProduceForm:
 
 
 @given(versions, names, batches, batches, int32s, int32s)
-def test_another_request_of_the_form_is_read_as_the_codec_reads_it(
+def test_a_similar_request_is_read_as_by_the_codec(
     version: int, topic: str, first: bytes, second: bytes, partition: int, correlation_id: int
 ) -> None:
     form = a_form(a_request(first, topic=topic), version)
@@ -76,7 +76,7 @@ def test_another_request_of_the_form_is_read_as_the_codec_reads_it(
 
 
 @given(versions, names, int32s, int32s, st.tuples(int64s, int64s, int64s))
-def test_an_answer_is_what_the_codec_writes(
+def test_an_answer_is_written_as_by_the_codec(
     version: int, topic: str, partition: int, correlation_id: int, numbers: tuple[int, int, int]
 ) -> None:
     offset, append_time_ms, first_offset = numbers
@@ -95,7 +95,7 @@ def test_an_answer_is_what_the_codec_writes(
 
 
 @given(versions, batches, st.integers(0, 500), st.integers(0, 255))
-def test_whatever_is_read_of_a_changed_frame_is_what_the_codec_reads(
+def test_a_changed_frame_is_read_as_by_the_codec_or_not_at_all(
     version: int, batch: bytes, place: int, byte: int
 ) -> None:
     form = a_form(a_request(b"the batch before it"), version)
@@ -113,13 +113,13 @@ def test_whatever_is_read_of_a_changed_frame_is_what_the_codec_reads(
 
 
 @given(versions, st.binary(max_size=60))
-def test_bytes_that_are_no_request_are_of_no_form(version: int, data: bytes) -> None:
+def test_bytes_that_are_not_a_request_match_no_form(version: int, data: bytes) -> None:
     form = a_form(a_request(b"batch"), version)
     assert form.read(memoryview(data)) is None
 
 
 @pytest.mark.parametrize("version", range(FIRST_VERSION, API.last + 1))
-def test_requests_that_say_anything_else_are_of_another_form(version: int) -> None:
+def test_requests_with_other_fields_have_another_form(version: int) -> None:
     form = a_form(a_request(b"batch"), version)
     assert form.read(a_frame(a_request(b"batch", acks=1), version)) is None
     other = TopicProduceData(
@@ -137,7 +137,7 @@ def test_requests_that_say_anything_else_are_of_another_form(version: int) -> No
 
 
 @pytest.mark.parametrize("version", range(FIRST_VERSION, API.last + 1))
-def test_only_one_batch_written_in_the_usual_way_has_a_form(version: int) -> None:
+def test_only_a_single_batch_in_the_usual_encoding_has_a_form(version: int) -> None:
     start = start_of(version)
 
     def form(frame: memoryview) -> ProduceForm | None:
@@ -149,17 +149,17 @@ def test_only_one_batch_written_in_the_usual_way_has_a_form(version: int) -> Non
 
     usual = a_frame(a_request(b"batch"), version)
     assert form(usual) is not None
-    assert form(memoryview(bytes(usual) + b"\0")) is None, "with a byte behind its end"
+    assert form(memoryview(bytes(usual) + b"\0")) is None, "with a trailing byte"
     assert form(a_frame(a_request(None), version)) is None
     twice = a_request(b"batch").topic_data * 2
     request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=twice)
     assert form(a_frame(request, version)) is None
     if API.flexible(version):
         tagged = memoryview(bytes(usual[:-1]) + b"\1\x63\1\0")
-        assert form(tagged) is None, "with a tag that nobody knows"
+        assert form(tagged) is None, "with an unknown tag"
 
 
-def test_versions_that_do_not_tell_the_first_offset_have_no_form() -> None:
+def test_versions_without_the_first_offset_have_no_form() -> None:
     version = FIRST_VERSION - 1
     frame = a_frame(a_request(b"batch"), version)
     request = lenient_decoder(ProduceRequest, version)(frame, BODY_AT)

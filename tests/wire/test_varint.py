@@ -9,7 +9,7 @@ from kafkaesque.wire.varint import read_varint, write_varint
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_a_value_comes_back_and_the_position_is_behind_it(value: int) -> None:
+def test_a_value_is_read_back_and_the_position_is_after_it(value: int) -> None:
     data = write_varint(value)
     assert read_varint(b"\x80" + data + b"\x07", 1) == (value, 1 + len(data))
 

@@ -1,7 +1,7 @@
-"""Random messages made from their declarations, and their twins in kio.
+"""Random messages made from their declarations, and their equivalents in kio.
 
 kio has a class per version and richer types than ours: error codes, durations and times. Values
-are drawn so that both can hold them; what kio cannot hold is said where it is avoided.
+are drawn so that both can represent them; comments say what kio cannot represent.
 """
 
 import dataclasses
@@ -42,11 +42,11 @@ EVERY_MESSAGE = [
     for cls in (row.request, row.response)
     for version in range(row.api.first, row.api.last + 1)
 ]
-"""Every class of them with every version that its API serves."""
+"""All of their classes with every version that their API serves."""
 
 
 def title(case: object) -> str:
-    """Return how a case of EVERY_MESSAGE is named in test ids."""
+    """Return the test id of a case of EVERY_MESSAGE."""
     return case.__name__ if isinstance(case, type) else f"v{case}"
 
 
@@ -71,7 +71,7 @@ def present(cls: type[Any], version: int) -> dict[str, Field]:
 
 
 def to_kio(value: Any, version: int, twin: type[Any]) -> Any:
-    """Return the twin of a struct."""
+    """Return the kio equivalent of a struct."""
     ours = present(type(value), version)
     theirs = _twins(twin)
     assert set(ours) == set(theirs), f"{twin} has other fields"
@@ -84,7 +84,7 @@ def to_kio(value: Any, version: int, twin: type[Any]) -> Any:
 
 
 def different_defaults(cls: type[Any], version: int, twin: type[Any]) -> list[str]:
-    """Return the fields, also of parts, for which kio declares another default than we do.
+    """Return the fields, also of parts, whose default in kio differs from ours.
 
     Where kio declares none, ours is for the versions that lack the field, and is our own choice.
     """
@@ -181,7 +181,7 @@ def _value(
     match kind:
         case Fixed(letter):
             found = _fixed(letter, chance, _type_name(theirs))
-            # Where a time must be given kio has no word for "none".
+            # Where a time is required, kio has no value for "none".
             must_be_given = theirs.default is dataclasses.MISSING
             is_time = _type_name(theirs) == "datetime_i64"
             return 0 if is_time and must_be_given and found == -1 else found

@@ -1,1 +1,1 @@
-"""Tests of the harness that measures the field."""
+"""Tests of the harness that compares the systems of the field."""

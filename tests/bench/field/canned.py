@@ -1,4 +1,4 @@
-"""Results as a run might leave them, made up."""
+"""Made-up results of a run."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def a_measurement(
     others: float = 0.0,
     histogram_ns: Sequence[tuple[int, int]] = (),
 ) -> Measurement:
-    """Return a second of something."""
+    """Return a result of one second."""
     return Measurement(
         figure=figure,
         variant=variant,
@@ -35,7 +35,7 @@ def a_measurement(
 
 
 def a_participant(variant: str, title: str) -> Participant:
-    """Return one that took part."""
+    """Return a system that took part."""
     return Participant(
         variant=variant,
         title=title,

@@ -1,4 +1,4 @@
-"""What the adapters write into the files of settings of the systems they start."""
+"""The configuration files that the adapters write for the systems that they start."""
 
 import sys
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_kafka_is_broker_and_controller_in_one_and_listens_on_loopback_only() ->
     assert kafka.port_of(text) == 1111
 
 
-def test_every_node_of_kafka_knows_all_controllers_and_keeps_its_own_data() -> None:
+def test_every_kafka_node_knows_all_controllers_and_has_its_own_data() -> None:
     ports = [kafka.Ports(client=1000 + n, controller=2000 + n) for n in (1, 2, 3)]
     texts = [kafka.server_properties(node, ports, FOLDER) for node in (1, 2, 3)]
     rows = [dict(row.split("=", 1) for row in text.splitlines()) for text in texts]
@@ -36,13 +36,13 @@ def test_every_node_of_kafka_knows_all_controllers_and_keeps_its_own_data() -> N
     assert rows[0]["transaction.state.log.min.isr"] == "2"
 
 
-def test_kafka_comes_by_its_name() -> None:
+def test_kafka_is_named_kafka() -> None:
     (found,) = ElementTree.fromstring(pom("4.9.9")).iter("dependency")
     names = [found.findtext(name) for name in ("groupId", "artifactId", "version")]
     assert names == ["org.apache.kafka", "kafka_2.13", "4.9.9"]
 
 
-def test_kafkaesque_is_called_as_a_user_calls_it() -> None:
+def test_kafkaesque_is_started_like_a_user_starts_it() -> None:
     words = kafkaesque.command(1111, FOLDER)
     assert words[words.index(sys.executable) + 1 :] == [
         *("-m", "kafkaesque", "serve"),
@@ -50,7 +50,7 @@ def test_kafkaesque_is_called_as_a_user_calls_it() -> None:
     ]
 
 
-def test_no_start_of_kafkaesque_that_is_measured_compiles_it(
+def test_no_measured_start_of_kafkaesque_includes_compilation(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(kafkaesque, "CACHE", tmp_path)
@@ -59,7 +59,7 @@ def test_no_start_of_kafkaesque_that_is_measured_compiles_it(
     assert list(tmp_path.glob("compiled/**/kafkaesque/node.*.pyc"))
 
 
-def test_further_brokers_of_kafkaesque_join_the_first_one() -> None:
+def test_further_kafkaesque_brokers_join_the_first_one() -> None:
     words = kafkaesque.command(2222, FOLDER, join="127.0.0.1:1111")
     assert words[-4:] == ["--data", "/some/folder/data-2222", "--join", "127.0.0.1:1111"]
 
@@ -72,13 +72,13 @@ def test_further_brokers_of_kafkaesque_join_the_first_one() -> None:
         (Durability.ALWAYS, "appendfsync always"),
     ],
 )
-def test_redis_keeps_what_the_mode_promises(durability: Durability, row: str) -> None:
+def test_redis_is_as_durable_as_the_mode_promises(durability: Durability, row: str) -> None:
     rows = redis.config(durability, 1111, FOLDER).splitlines()
     assert row in rows
     assert {"bind 127.0.0.1", "port 1111", "dir /some/folder"} <= set(rows)
 
 
-def test_nats_syncs_only_when_asked() -> None:
+def test_nats_syncs_only_on_request() -> None:
     ports = nats.Ports(client=1111, route=2222, look=3333)
     assert "sync_interval: always" in nats.config(Durability.ALWAYS, ports, [ports], FOLDER)
     alone = nats.config(Durability.OS, ports, [ports], FOLDER)
@@ -87,7 +87,7 @@ def test_nats_syncs_only_when_asked() -> None:
     assert 'listen: "127.0.0.1:1111"' in alone
 
 
-def test_servers_of_nats_know_each_other_and_are_named_by_their_ports() -> None:
+def test_nats_servers_know_each_other_and_are_named_by_their_ports() -> None:
     ports = [nats.Ports(client=10 + n, route=20 + n, look=30 + n) for n in (1, 2, 3)]
     text = nats.config(Durability.OS, ports[1], ports, FOLDER)
     assert 'server_name: "12"' in text
@@ -101,11 +101,11 @@ def test_servers_of_nats_know_each_other_and_are_named_by_their_ports() -> None:
 @pytest.mark.parametrize(
     ("version", "is_new"), [("2.9.10", False), ("2.10.0", True), ("2.12.1-beta", True)]
 )
-def test_nats_offers_to_sync_from_a_version_on(version: str, is_new: bool) -> None:
+def test_nats_can_sync_from_a_certain_version_on(version: str, is_new: bool) -> None:
     assert nats.is_at_least(version, (2, 10)) is is_new
 
 
-def test_activemq_syncs_by_default_and_can_be_told_not_to() -> None:
+def test_activemq_syncs_by_default_and_syncing_can_be_disabled() -> None:
     for durability, word in ((Durability.ALWAYS, "always"), (Durability.OS, "never")):
         root = ElementTree.fromstring(activemq.config(durability, 1111, FOLDER))
         (store,) = root.iter("{http://activemq.apache.org/schema/core}kahaDB")
@@ -114,13 +114,13 @@ def test_activemq_syncs_by_default_and_can_be_told_not_to() -> None:
         assert door.attrib["uri"] == "stomp://127.0.0.1:1111"
 
 
-def test_activemq_says_its_version_in_its_library() -> None:
+def test_activemqs_version_is_read_from_its_library() -> None:
     manifest = "Manifest-Version: 1.0\r\nImplementation-Version: 5.17.2\r\n"
     assert activemq.version_in(manifest) == "5.17.2"
     assert activemq.version_in("Manifest-Version: 1.0\n") == "unknown"
 
 
-def test_rabbitmq_keeps_everything_in_the_folder_it_is_given() -> None:
+def test_rabbitmq_keeps_everything_in_the_given_folder() -> None:
     ports = {"amqp": 1, "stream": 2, "mapper": 3, "distribution": 4}
     assert "listeners.tcp.1 = 127.0.0.1:1" in rabbitmq.config(ports)
     assert "stream.listeners.tcp.1 = 127.0.0.1:2" in rabbitmq.config(ports)
@@ -130,7 +130,7 @@ def test_rabbitmq_keeps_everything_in_the_folder_it_is_given() -> None:
     assert all(path.startswith("/some/folder") for path in paths)
 
 
-def test_systems_that_need_nothing_installed_to_be_asked_have_one_default_mode() -> None:
+def test_systems_that_need_nothing_installed_have_one_default_mode() -> None:
     for system in (kafkaesque.Kafkaesque(), kafka.Kafka(), redis.Redis(), activemq.ActiveMq()):
         variants = [variant for variant in system.variants() if variant.brokers == 1]
         assert [variant.is_default for variant in variants].count(True) == 1
@@ -139,6 +139,6 @@ def test_systems_that_need_nothing_installed_to_be_asked_have_one_default_mode()
         assert all(variant.reader in {"", *LIBRARIES} for variant in variants)
 
 
-def test_every_system_says_what_would_bring_it() -> None:
+def test_every_system_says_how_to_install_it() -> None:
     assert all(make().package for make in SYSTEMS)
     assert len({make.name for make in SYSTEMS}) == len(SYSTEMS)

@@ -1,4 +1,4 @@
-"""Processes that the harness starts: what is counted of them, and how they end."""
+"""Processes that the harness starts: their processor time, and how they end."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from bench.field.processes import NotStarted, ServerProcess, free_port, halves, 
 
 BURNED_SECONDS = 0.5
 COUNTED_SECONDS = 0.4
-"""The kernel counts ticks of 10 ms and drops what is left over of each process."""
+"""The kernel counts ticks of 10 ms and drops the remainder of each process."""
 
 _BURN = f"import time\nwhile time.process_time() < {BURNED_SECONDS}: pass"
 _SERVE = """
@@ -21,7 +21,7 @@ signal.pause()
 """
 
 
-def test_the_time_of_children_that_have_ended_is_counted(tmp_path: Path) -> None:
+def test_the_time_of_ended_children_is_counted(tmp_path: Path) -> None:
     port = free_port()
     process = ServerProcess([sys.executable, "-c", _SERVE, str(port), _BURN], tmp_path)
     try:
@@ -33,19 +33,19 @@ def test_the_time_of_children_that_have_ended_is_counted(tmp_path: Path) -> None
     assert process.resident_bytes() == 0
 
 
-def test_a_server_that_ends_at_once_says_what_it_printed(tmp_path: Path) -> None:
+def test_a_server_that_ends_at_once_reports_its_output(tmp_path: Path) -> None:
     process = ServerProcess(["sh", "-c", "echo cannot do that; exit 1"], tmp_path)
     with pytest.raises(NotStarted, match="cannot do that"):
         process.await_port(free_port())
     assert process.resident_bytes() == 0
 
 
-def test_a_tree_has_its_root() -> None:
+def test_a_tree_includes_its_root() -> None:
     assert os.getpid() in tree(os.getpid())
     assert os.getpid() in tree(os.getppid())
 
 
-def test_brokers_and_clients_share_the_cores_and_get_them_back() -> None:
+def test_brokers_and_clients_get_separate_cores_and_the_affinity_is_restored() -> None:
     before = os.sched_getaffinity(0)
     brokers, clients = halves()
     assert brokers | clients == before

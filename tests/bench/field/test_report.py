@@ -14,7 +14,7 @@ SLOW_NS = [(value * 3, count) for value, count in LATENCIES_NS]
 
 
 def a_lost_run() -> Results:
-    """Return a run in which we send faster than Kafka and arrive later."""
+    """Return a run in which we send faster than Kafka and are slower end to end."""
     produce, latency = "throughput-100.produce", "latency-1000.latency"
     return a_run(
         [
@@ -32,12 +32,12 @@ def goal(run: Results, what: str, against: str) -> Goal:
     return found
 
 
-def test_a_goal_that_is_reached_says_so() -> None:
+def test_a_reached_goal_says_so() -> None:
     found = goal(a_lost_run(), "produce, 100 B, os", "Apache Kafka")
     assert (found.ratio, found.is_reached) == (3.0, True)
 
 
-def test_a_goal_that_is_missed_says_so() -> None:
+def test_a_missed_goal_says_so() -> None:
     what = "end to end at 1,000 messages/s, p99, os"
     assert goal(a_lost_run(), what, "Apache Kafka").is_reached is False
 
@@ -55,7 +55,7 @@ def test_a_goal_without_a_measurement_is_neither_reached_nor_missed() -> None:
     assert (found.ratio, found.is_reached) == (None, None)
 
 
-def test_of_several_kills_the_one_that_is_felt_most_counts() -> None:
+def test_of_several_kills_the_one_with_the_longest_pause_counts() -> None:
     pauses = [
         replace(a_measurement("failover.pause", variant), seconds=seconds)
         for variant, seconds in (
@@ -69,7 +69,7 @@ def test_of_several_kills_the_one_that_is_felt_most_counts() -> None:
     assert (found.ratio, found.is_reached) == (0.5, True)
 
 
-def test_the_report_tells_losses_and_what_was_left_out() -> None:
+def test_the_report_lists_losses_and_what_was_left_out() -> None:
     text = report.markdown(a_lost_run(), "pictures/")
     assert "| 3.00 x | 3,000,000 messages/s | 1,000,000 messages/s | reached |" in text
     assert "**missed**" in text
@@ -77,7 +77,7 @@ def test_the_report_tells_losses_and_what_was_left_out() -> None:
     assert "![Latency](pictures/latency.svg)" in text
 
 
-def test_a_busy_machine_is_told_first() -> None:
+def test_a_busy_machine_is_mentioned_first() -> None:
     quiet = a_run([a_measurement("throughput-100.produce", "kafka-os")])
     busy = a_run([a_measurement("throughput-100.produce", "kafka-os", others=0.4)])
     assert "not ours alone" not in report.markdown(quiet, "")
@@ -91,7 +91,7 @@ def test_a_run_that_touched_memory_first_says_why() -> None:
     assert "7 GB in all: on a virtual machine" in report.markdown(touched, "")
 
 
-def test_the_tail_of_much_is_compared_within_its_round() -> None:
+def test_the_tail_latency_under_load_is_compared_within_its_round() -> None:
     small, large = "tail-small.consume", "tail-large.consume"
     run = a_run(
         [
@@ -104,7 +104,7 @@ def test_the_tail_of_much_is_compared_within_its_round() -> None:
     assert (found.ratio, found.is_reached) == (0.95, True)
 
 
-def test_streams_are_compared_once_more_with_clients_that_do_the_same() -> None:
+def test_streams_are_also_compared_with_equivalent_clients() -> None:
     figure = "in-place-100.consume"
     rates = {"kafkaesque-os": 12_000_000, "rabbitmq-stream-os": 6_000_000}
     run = a_run([a_measurement(figure, variant, rate=rate) for variant, rate in rates.items()])

@@ -1,4 +1,4 @@
-"""What is kept of a run, and which of its rounds counts."""
+"""What is stored of a run, and which of its rounds counts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.bench.field.canned import LATENCIES_NS, a_measurement, a_run
 FIGURE = "throughput-100.produce"
 
 
-def test_a_run_is_the_same_when_read_again(tmp_path: Path) -> None:
+def test_a_run_is_read_back_as_it_was_stored(tmp_path: Path) -> None:
     latency = a_measurement("latency-1000.latency", "kafka-os", histogram_ns=LATENCIES_NS)
     run = a_run([a_measurement(FIGURE, "kafka-os"), latency])
     save(run, tmp_path / "field.json")
@@ -34,16 +34,16 @@ def test_latencies_of_all_rounds_count() -> None:
     assert found.count == 300
 
 
-def test_processor_time_is_told_for_a_million_messages() -> None:
+def test_processor_time_is_given_per_million_messages() -> None:
     assert a_measurement("f", "v", rate=500_000, cpu_seconds=0.25).cpu_per_million == 0.5
 
 
-def test_processor_time_is_that_of_all_that_was_read() -> None:
+def test_processor_time_covers_everything_that_was_read() -> None:
     found = replace(a_measurement("f", "v", rate=400_000, cpu_seconds=0.25), read=500_000)
     assert (found.rate, found.cpu_per_million) == (400_000, 0.5)
 
 
-def test_what_was_not_measured_is_none() -> None:
+def test_a_missing_measurement_is_none() -> None:
     run = a_run([])
     assert run.fastest(FIGURE, "kafka-os") is None
     assert run.latencies(FIGURE, "kafka-os") is None

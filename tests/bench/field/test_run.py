@@ -1,4 +1,4 @@
-"""A real run of Kafkaesque alone, as short as it can be; and what becomes of a missing system."""
+"""A short real run of Kafkaesque alone; systems that are not installed are skipped."""
 
 import shutil
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class NewNats(Nats):
 
 @pytest.mark.requirement("Q-3")
 @pytest.mark.long
-def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Path) -> None:
+def test_a_short_run_of_ours_measures_everything_and_writes_a_report(tmp_path: Path) -> None:
     told: list[int] = []
     has_reader = is_compiled("kafka") and is_compiled("fetch")
     run = Run(BRIEF, [Kafkaesque(), Absent()], is_pinned=False)
@@ -65,7 +65,7 @@ def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Pa
     for variant in ("kafkaesque-os-3", "kafkaesque-always-3"):
         assert results.fastest("replicated-100.produce", variant) is not None
         (killed,) = results.of("failover.pause", variant)
-        assert 0 < killed.seconds < PATIENCE_SECONDS  # how long is the machine's affair
+        assert 0 < killed.seconds < PATIENCE_SECONDS  # how long depends on the machine
         assert killed.messages > 1
     for variant in ("kafkaesque-os", "kafkaesque-always"):
         sent = results.fastest("throughput-100.produce", variant)
@@ -76,7 +76,7 @@ def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Pa
         assert latencies is not None
         assert sent.messages > 0
         assert read.messages > 0
-        if has_reader:  # else a client of Python reads, which does not say what it read ahead
+        if has_reader:  # a client in Python does not report its read-ahead
             assert read.read is not None
             assert read.read >= sent.messages
         assert latencies.count == 500
@@ -87,7 +87,7 @@ def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Pa
     assert "Kafkaesque, always (default)" in (tmp_path / "field.md").read_text()
 
 
-def test_without_a_compiler_python_measures(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_compiler_python_clients_measure(capsys: pytest.CaptureFixture[str]) -> None:
     with Broker() as broker:
         words = ["--port", broker.bootstrap.rpartition(":")[2], "--topic", "plain"]
         assert python_driver(["create", *words, "--config", "flush.policy=os"]) == 0
@@ -101,13 +101,13 @@ def test_without_a_compiler_python_measures(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-def test_every_driver_of_c_says_what_it_wants() -> None:
+def test_every_c_driver_documents_its_arguments() -> None:
     with pytest.raises(Failed, match="usage"):
         call([str(driver("stomp")), "nonsense"])
 
 
 @pytest.mark.skipif(not is_compiled("kafka"), reason="needs a C compiler and librdkafka-dev")
-def test_the_reader_of_the_bench_reads_everything_and_tails_where_they_lie() -> None:
+def test_the_benchmark_reader_reads_everything_and_tails_in_place() -> None:
     with Broker() as broker:
         words = ["--port", broker.bootstrap.rpartition(":")[2], "--topic", "read", "--size", "100"]
         call([*driver_command("kafka"), "create", *words])
@@ -123,7 +123,7 @@ def test_the_reader_of_the_bench_reads_everything_and_tails_where_they_lie() -> 
             call([str(driver("fetch")), "consume", *words, "--count", "1", "--size", "99"])
 
 
-def test_workloads_have_names_of_their_own_and_the_full_run_has_what_the_quick_one_has() -> None:
+def test_workload_names_are_unique_and_the_full_run_includes_the_quick_one() -> None:
     for plan in (QUICK, FULL):
         names = [workload.name for workload in plan.workloads]
         assert len(set(names)) == len(names)
@@ -131,20 +131,20 @@ def test_workloads_have_names_of_their_own_and_the_full_run_has_what_the_quick_o
     assert {workload.name for workload in QUICK.workloads} <= full
 
 
-def test_queues_are_not_asked_for_what_only_logs_can_do() -> None:
+def test_queues_are_not_measured_on_workloads_for_logs() -> None:
     variants = {variant.name: variant for variant in Kafkaesque().variants()}
     kafka_only = [w for w in FULL.workloads if w.scope is Scope.KAFKA]
     assert all(w.runs_on(variants["kafkaesque-os"]) for w in kafka_only)
     assert not any(w.runs_on(variants["kafkaesque-always"]) for w in kafka_only)
 
 
-def test_what_kills_a_server_comes_last() -> None:
+def test_workloads_that_kill_a_server_run_last() -> None:
     for plan in (QUICK, FULL, BRIEF):
         kinds = [workload.kind for workload in plan.workloads]
         assert kinds.index(Kind.FAILOVER) == len(kinds) - 1
 
 
-def test_clusters_run_their_own_workloads_and_nothing_else_does() -> None:
+def test_only_clusters_run_the_cluster_workloads() -> None:
     variants = {variant.name: variant for variant in Kafkaesque().variants()}
     for workload in FULL.workloads:
         is_for_clusters = workload.scope is Scope.CLUSTER
@@ -152,7 +152,7 @@ def test_clusters_run_their_own_workloads_and_nothing_else_does() -> None:
         assert workload.runs_on(variants["kafkaesque-os"]) is not is_for_clusters
 
 
-def test_what_takes_long_to_prepare_is_measured_once() -> None:
+def test_expensive_workloads_are_measured_once() -> None:
     variant = Kafkaesque().variants()[0]
     first, second = (FULL.for_variant(variant, number) for number in (0, 1))
     assert [one.name for one in first if one not in second] == ["tail-large"]

@@ -1,4 +1,4 @@
-"""How much memory is touched before something is measured, and that nothing is left of it."""
+"""How much memory is touched before a measurement, and that nothing of it is left behind."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def named(name: str) -> Workload:
     ("memory_free", "disk_free", "touched"),
     [(PLENTY, PLENTY, 64), (20 * MIB, PLENTY, 10), (PLENTY, 20 * MIB, 5), (0, PLENTY, 0)],
 )
-def test_no_more_is_touched_than_a_share_of_what_is_free(
+def test_only_a_share_of_the_free_memory_is_touched(
     memory_free: int, disk_free: int, touched: int
 ) -> None:
     found = bytes_to_touch(64 * MIB, memory_free=memory_free, disk_free=disk_free)
@@ -40,5 +40,5 @@ def test_as_much_is_touched_as_a_measurement_may_store() -> None:
     assert stored_bytes(FULL, named("latency-1000")) == 300_000
 
 
-def test_the_machine_has_no_more_free_memory_than_memory() -> None:
+def test_the_free_memory_is_at_most_the_total() -> None:
     assert 0 < machine.free_memory_bytes() < machine.memory_bytes()

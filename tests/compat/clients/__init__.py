@@ -1,1 +1,1 @@
-"""Unmodified clients of others behind one interface, so that each is asked the same things."""
+"""Unmodified third-party clients behind one interface, so that all are tested the same way."""

@@ -120,12 +120,12 @@ class AioKafka:
         return {entry[0]: entry[1] for entry in resource[4]}
 
     def change_setting(self, bootstrap: str, topic: str, name: str, value: str) -> None:
-        """Set one setting; it knows only how to replace all of them, so they are read first."""
+        """Set one setting; the client can only replace all of them, so they are read first."""
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: value})
         asyncio.run(_administer(bootstrap, "alter_configs", [resource]))
 
     def add_partitions(self, bootstrap: str, topic: str, partitions: int) -> None:
-        """Let the topic have so many partitions."""
+        """Raise a topic's number of partitions."""
         asyncio.run(_administer(bootstrap, "create_partitions", {topic: NewPartitions(partitions)}))
 
     def topics(self, bootstrap: str) -> set[str]:

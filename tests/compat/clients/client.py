@@ -1,4 +1,4 @@
-"""What every client is asked to do."""
+"""The interface of the clients under test."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from enum import StrEnum
 from typing import Protocol
 
 SECONDS_MAX = 60
-"""Nothing in these tests takes longer on a busy machine."""
+"""Nothing in these tests takes longer, even on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """One record on its way."""
+    """One record to send."""
 
     value: bytes
     key: bytes | None = None
@@ -22,7 +22,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One record as a consumer got it."""
+    """One record as a consumer received it."""
 
     partition: int
     offset: int
@@ -36,34 +36,34 @@ class Producer(Protocol):
     """A producer that stays open."""
 
     def send(self, topic: str, records: Sequence[Sent]) -> None:
-        """Send, and return when all are acknowledged by acks=all; fails if one is not."""
+        """Send, and return when all are acknowledged with acks=all; fails if one is not."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         ...
 
 
 class Member(Protocol):
-    """A member of a consumer group that polls by itself until it is closed."""
+    """A member of a consumer group that polls on its own until it is closed."""
 
     @property
     def seen(self) -> Sequence[Seen]:
-        """What it got so far."""
+        """What it has received so far."""
         ...
 
     @property
     def assigned(self) -> set[int]:
-        """The partitions that are its own now."""
+        """The partitions that are assigned to it now."""
         ...
 
     def close(self) -> None:
-        """Commit what it got and leave."""
+        """Commit what it received and leave."""
         ...
 
 
 class Does(StrEnum):
-    """Things that a client may be able to do; the wording is that of the client matrix."""
+    """Capabilities of clients; the wording is that of the client matrix."""
 
     PRODUCE = "produce and consume with every codec, keys and headers"
     BIG = "messages of 900 KB"
@@ -88,7 +88,7 @@ class Client(Protocol):
     def read(
         self, bootstrap: str, topic: str, *, count: int, from_ms: int | None = None
     ) -> list[Seen]:
-        """Read `count` records of partition 0, from its start or from a time on."""
+        """Read `count` records of partition 0, from its start or from a timestamp on."""
         ...
 
     def join(self, bootstrap: str, topic: str, group: str) -> Member:
@@ -110,7 +110,7 @@ class Client(Protocol):
         ...
 
     def add_partitions(self, bootstrap: str, topic: str, partitions: int) -> None:
-        """Let the topic have so many partitions."""
+        """Raise a topic's number of partitions."""
         ...
 
     def topics(self, bootstrap: str) -> set[str]:

@@ -137,7 +137,7 @@ class Confluent:
         admin.incremental_alter_configs([resource])[resource].result(SECONDS_MAX)
 
     def add_partitions(self, bootstrap: str, topic: str, partitions: int) -> None:
-        """Let the topic have so many partitions."""
+        """Raise a topic's number of partitions."""
         admin = _admin(bootstrap)
         admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(SECONDS_MAX)
 

@@ -1,4 +1,4 @@
-"""kafka-python, which is Python all the way down."""
+"""kafka-python, which is pure Python."""
 
 # mypy: disable-error-code="no-untyped-call, attr-defined"
 
@@ -117,7 +117,7 @@ class KafkaPython:
             admin.alter_configs([resource])
 
     def add_partitions(self, bootstrap: str, topic: str, partitions: int) -> None:
-        """Let the topic have so many partitions."""
+        """Raise a topic's number of partitions."""
         with _admin(bootstrap) as admin:
             admin.create_partitions({topic: NewPartitions(partitions)})
 

@@ -1,4 +1,4 @@
-"""kcat, the program that people debug with; an older librdkafka is inside."""
+"""kcat, the usual command-line tool for debugging; it contains an older librdkafka."""
 
 import json
 import shutil
@@ -28,13 +28,13 @@ class _Producer:
 
 
 class Kcat:
-    """A program and not a library: it cannot do everything that is asked of the others."""
+    """A program and not a library: it cannot do everything that the others can."""
 
     name = "kcat"
     does = frozenset({Does.PRODUCE, Does.BIG, Does.TIME})
 
     def producer(self, bootstrap: str, *, codec: str, is_idempotent: bool) -> _Producer:
-        """Return what runs kcat once per call."""
+        """Return a producer that runs kcat once per call."""
         assert not is_idempotent
         return _Producer(bootstrap, codec)
 
@@ -58,33 +58,33 @@ class Kcat:
         ]
 
     def join(self, bootstrap: str, topic: str, group: str) -> Member:
-        """Never asked for."""
+        """Not supported."""
         raise NotImplementedError
 
     def create_topic(
         self, bootstrap: str, topic: str, partitions: int, settings: Mapping[str, str]
     ) -> None:
-        """Never asked for."""
+        """Not supported."""
         raise NotImplementedError
 
     def settings(self, bootstrap: str, topic: str) -> dict[str, str]:
-        """Never asked for."""
+        """Not supported."""
         raise NotImplementedError
 
     def change_setting(self, bootstrap: str, topic: str, name: str, value: str) -> None:
-        """Never asked for."""
+        """Not supported."""
         raise NotImplementedError
 
     def add_partitions(self, bootstrap: str, topic: str, partitions: int) -> None:
-        """Never asked for."""
+        """Not supported."""
         raise NotImplementedError
 
     def topics(self, bootstrap: str) -> set[str]:
-        """Never asked for."""
+        """Not supported."""
         raise NotImplementedError
 
     def delete_topic(self, bootstrap: str, topic: str) -> None:
-        """Never asked for."""
+        """Not supported."""
         raise NotImplementedError
 
 

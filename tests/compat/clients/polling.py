@@ -1,4 +1,4 @@
-"""A member of a group that polls in a thread of its own, for clients that block."""
+"""A group member that polls in a separate thread, for blocking clients."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -7,7 +7,7 @@ from tests.compat.clients.client import SECONDS_MAX, Seen
 
 
 class PollingMember:
-    """Polls until it is closed; what goes wrong in the thread is raised by `close`."""
+    """Polls until it is closed; `close` raises the errors of the thread."""
 
     def __init__(
         self,
@@ -27,19 +27,19 @@ class PollingMember:
 
     @property
     def seen(self) -> Sequence[Seen]:
-        """What it got so far."""
+        """What it has received so far."""
         return self._seen
 
     @property
     def assigned(self) -> set[int]:
-        """The partitions that are its own now."""
+        """The partitions that are assigned to it now."""
         return self._now
 
     def close(self) -> None:
-        """Commit what it got and leave."""
+        """Commit what it received and leave."""
         self._is_over.set()
         self._thread.join(SECONDS_MAX)
-        assert not self._thread.is_alive(), "the member does not come to an end"
+        assert not self._thread.is_alive(), "the member does not end"
         if self._errors:
             raise self._errors[0]
 

@@ -133,6 +133,11 @@ def test_variables_of_other_programs_are_ignored() -> None:
             1_000,
             "groups.consumer_heartbeat_ms .* groups.consumer_session_timeout_ms, which is 1000",
         ),
+        (
+            "groups.share_session_timeout_ms",
+            1_000,
+            "groups.share_heartbeat_ms .* groups.share_session_timeout_ms, which is 1000",
+        ),
     ],
 )
 def test_contradictory_settings_are_refused(key: str, value: int, sentence: str) -> None:

@@ -45,6 +45,7 @@ GROUPS = {
             "at-least-once.md",
             "exactly-once.md",
             "publish-and-subscribe.md",
+            "use-a-queue.md",
             "work-through-a-queue.md",
             "ask-and-answer.md",
             "use-spark.md",

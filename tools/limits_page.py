@@ -1,5 +1,13 @@
 """The reference page of the limits, generated from the settings and the topic settings."""
 
+from kafkaesque.broker.queues.partition_shares import ACKS_WAITING_MAX
+from kafkaesque.broker.queues.share_sessions import (
+    PLACES_MAX as SHARED_PLACES_MAX,
+)
+from kafkaesque.broker.queues.share_sessions import (
+    SESSION_PLACES_MAX,
+    SESSIONS_MAX,
+)
 from kafkaesque.config import FetchConfig, ProducerConfig
 from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.dynamic_settings import VALUE_CHARS_MAX
@@ -9,7 +17,9 @@ from kafkaesque.machines.catalog.catalog import (
     BROKERS_MAX,
     PARTITIONS_MAX,
 )
+from kafkaesque.machines.catalog.group_settings import GROUPS_MAX
 from kafkaesque.machines.groups.consumer_topics import PATTERNS_MAX
+from kafkaesque.machines.queues.share_states import ShareStateLimits
 from kafkaesque.machines.transactions.transactions import PLACES_MAX
 from kafkaesque.server_config import TextLimits
 from tools import config_page
@@ -78,7 +88,7 @@ _WHY = """\
 
 def _kept() -> str:
     groups, transactions, fetch = GroupConfig(), TransactionConfig(), FetchConfig()
-    text, producers = TextLimits(), ProducerConfig()
+    text, producers, shares = TextLimits(), ProducerConfig(), ShareStateLimits()
     full, policy = "GROUP_MAX_SIZE_REACHED", "POLICY_VIOLATION"
     rows: list[tuple[str, str, int, str, str]] = [
         ("groups of one coordinator", "`groups.groups_max`", groups.groups_max, full, ""),
@@ -127,6 +137,20 @@ def _kept() -> str:
         ("partitions of all fetch sessions, some 500 bytes each",
          "`fetch.sessions_partitions_max`", fetch.sessions_partitions_max,
          "the session unused longest ends", "fetch sessions"),
+        ("groups with settings of their own", "fixed", GROUPS_MAX, "INVALID_CONFIG",
+         "group settings"),
+        ("share sessions of a broker", "fixed", SESSIONS_MAX, "SHARE_SESSION_LIMIT_REACHED",
+         "share sessions"),
+        ("partitions of one share session", "fixed", SESSION_PLACES_MAX,
+         "SHARE_SESSION_LIMIT_REACHED", ""),
+        ("partitions of all share sessions", "fixed", SHARED_PLACES_MAX,
+         "SHARE_SESSION_LIMIT_REACHED", "share session partitions"),
+        ("share groups on one partition", "fixed", shares.groups_max,
+         "nothing is handed out to further ones", ""),
+        ("state in one partition of `__share_group_state`, bytes", "fixed", shares.bytes_max,
+         "writes that would grow it wait, and their acknowledgements stay unknown", "share state"),
+        ("acknowledgements of one partition that wait for the coordinator of the state", "fixed",
+         ACKS_WAITING_MAX, "NOT_COORDINATOR", ""),
         ("text subscriptions of one connection", "`text.subscriptions_per_connection_max`",
          text.subscriptions_per_connection_max, "the command is refused", ""),
         ("text subscriptions of a broker, up to 2 kB each", "`text.subscriptions_max`",

@@ -8,7 +8,8 @@ _HEAD = """\
 # Metrics
 
 What `GET /metrics` on the broker's port returns for Prometheus. Generated from
-`src/kafkaesque/server/http/metrics.py` and `cluster_metrics.py` by `make docs`; do not edit.
+`metrics.py`, `cluster_metrics.py` and `share_metrics.py` of `src/kafkaesque/server/http` by
+`make docs`; do not edit.
 
 `GET /health` beside it is for load balancers and readiness probes:
 
@@ -30,7 +31,8 @@ a 503: a restart only delays a broker that waits for its cluster. Supervisors ha
 | `/health/ready` | the broker serves clients | when `/health` returns 503, with one sentence why |
 
 At most `limits.metrics_series_max` topics, and as many partitions, have their own lines, the first
-by name; the sums count all of them.
+by name; the sums count all of them. As many share groups have their own lines, those with the most
+records that are not done; the rest, and a group of that name, are summed under `other`.
 
 | metric | kind | labels | what |
 |---|---|---|---|

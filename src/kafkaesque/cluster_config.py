@@ -28,7 +28,7 @@ class ClusterConfig:
     auto_rebalance: bool = True
     """Give a new broker its share of partitions automatically."""
 
-    catalog_version_max: int = 4
+    catalog_version_max: int = 5
     """The highest `catalog.version` to support. Lower only in tests, to act as an older version."""
 
 

@@ -56,11 +56,20 @@ class GroupConfig:
     consumer_hasty_heartbeat_ms: int = 200
     """Heartbeat interval during a rebalance, so that it ends soon."""
 
+    share_state_partitions: int = 16
+    """Partitions of `__share_group_state`, fixed once it exists: share groups spread over them."""
+
     consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     """How live groups change their protocol: Kafka's `group.consumer.migration.policy`."""
 
+    share_session_timeout_ms: int = 45_000
+    """A member of a share group is dropped after this silence, as in Kafka."""
+
+    share_heartbeat_ms: int = 1_000
+    """Heartbeat interval of such a member; Kafka uses 5 s, and reassigns as slowly."""
+
     members_max: int = 1_000
-    """Members of one consumer group, including those that only hold a member id."""
+    """Members of one group, including those that only hold a member id."""
 
     member_bytes_max: int = 1 << 20
     """Metadata of one member: a list of 10,000 partitions takes about 200 kB."""
@@ -111,6 +120,11 @@ class GroupConfig:
                 f"groups.consumer_heartbeat_ms is {self.consumer_heartbeat_ms} and must be below "
                 "groups.consumer_session_timeout_ms, which is "
                 f"{self.consumer_session_timeout_ms}"
+            )
+        if self.share_heartbeat_ms >= self.share_session_timeout_ms:
+            raise BadConfiguration(
+                f"groups.share_heartbeat_ms is {self.share_heartbeat_ms} and must be below "
+                f"groups.share_session_timeout_ms, which is {self.share_session_timeout_ms}"
             )
         assert self.offsets_partitions > 0
         assert self.session_timeout_ms_min > 0

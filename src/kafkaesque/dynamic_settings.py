@@ -103,6 +103,16 @@ _IN_CONFIGURATION = (
         text="Heartbeat interval of such a member; it learns a new value with its next heartbeat.",
     ),
     Row(
+        name="group.share.session.timeout.ms",
+        key="groups.share_session_timeout_ms",
+        text="A member of a share group is dropped after this silence.",
+    ),
+    Row(
+        name="group.share.heartbeat.interval.ms",
+        key="groups.share_heartbeat_ms",
+        text="Heartbeat interval of such a member; it learns a new value with its next heartbeat.",
+    ),
+    Row(
         name="group.consumer.migration.policy",
         key="groups.consumer_migration_policy",
         text="How live groups change their protocol.",

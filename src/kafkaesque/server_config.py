@@ -104,7 +104,7 @@ class LimitsConfig:
     """Log lines per second about refused connections; beyond it they are only counted."""
 
     metrics_series_max: int = 1_000
-    """Topics, and partitions, with their own lines in /metrics; the sums include the rest."""
+    """Topics, partitions and share groups, each, with own lines in /metrics; sums have the rest."""
 
 
 class LogFormat(StrEnum):

@@ -69,9 +69,10 @@ _RANGES: Mapping[str, tuple[int, int]] = {
     "log.internal_segment_bytes_max": (1, _INT32_MAX),
     "groups.offsets_partitions": (1, _PARTITIONS_MAX),
     "groups.initial_rebalance_delay_ms": (0, _INT64_MAX),
-    # Members receive both in 32 bits.
+    # Members receive these in 32 bits.
     "groups.consumer_heartbeat_ms": (1, _INT32_MAX),
     "groups.consumer_hasty_heartbeat_ms": (1, _INT32_MAX),
+    "groups.share_heartbeat_ms": (1, _INT32_MAX),
     "transactions.state_partitions": (1, _PARTITIONS_MAX),
     "housekeeping.dirty_share_min": (0, 1),
     "housekeeping.scrub_bytes_per_second": (0, _INT64_MAX),

@@ -1,7 +1,8 @@
 """`make chaos`: plays every scenario that this machine allows, and prints the table.
 
-With `--mutant` a known bug is planted in the brokers, and each scenario is repeated until the loss
-of acknowledged or committed records is found: finding it is success, not finding it is failure.
+With `--mutant` a known bug is planted in the brokers, and each scenario is repeated until it is
+found that acknowledged, committed or accepted records are lost or come again: finding it is
+success, not finding it is failure.
 """
 
 import argparse
@@ -18,7 +19,10 @@ from tests.chaos.scenario import HEAD, Scenario, line
 from tests.chaos.stage import Row
 from tests.mutants.planting import EVERY
 
-LOSSES = {Kind.LOST, Kind.TRANSACTION_LOST, Kind.TRANSACTION_TORN}
+LOSSES = {
+    *(Kind.LOST, Kind.TRANSACTION_LOST, Kind.TRANSACTION_TORN),
+    *(Kind.ACCEPTED_AGAIN, Kind.DELIVERED_AGAIN, Kind.NEVER_ACCEPTED, Kind.NOT_DRAINED),
+}
 RUNS_MAX = 10
 
 

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.overview import look
 from kafkaesque.errors import KafkaesqueError, OutcomeUnknown
-from tests.chaos.job import TOPIC
+from tests.chaos.job import DELIVERIES_MAX, LOCK_MS, SHARERS, TOPIC
 
 SECONDS_MAX = 20
 _LOOK_SECONDS = 0.1
@@ -26,11 +28,26 @@ def create(admin: AdminClient, topic: str, partitions: str, replicas: str, *sett
     admin.create_topics([wanted])[topic].result(SECONDS_MAX)
 
 
-def leaders(admin: AdminClient) -> dict[int, int]:
+def share(admin: AdminClient) -> None:
+    """Let the share group of the run start at the beginning, and give up nothing by chance."""
+    settings = {
+        "share.auto.offset.reset": "earliest",
+        "share.delivery.count.limit": str(DELIVERIES_MAX),
+        "share.record.lock.duration.ms": str(LOCK_MS),
+    }
+    entries = [
+        ConfigEntry(name, text, incremental_operation=AlterConfigOpType.SET)
+        for name, text in settings.items()
+    ]
+    group = ConfigResource(ResourceType.GROUP, SHARERS, incremental_configs=entries)
+    admin.incremental_alter_configs([group])[group].result(SECONDS_MAX)
+
+
+def leaders(admin: AdminClient, topic: str) -> dict[int, int]:
     """Return the leader of each partition; wait while one has none."""
     late = time.monotonic() + SECONDS_MAX
     while time.monotonic() < late:
-        partitions = admin.list_topics(TOPIC, SECONDS_MAX).topics[TOPIC].partitions
+        partitions = admin.list_topics(topic, SECONDS_MAX).topics[topic].partitions
         found = {number: one.leader for number, one in partitions.items()}
         if found and all(leader > 0 for leader in found.values()):
             return found
@@ -95,8 +112,10 @@ def main() -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     if word == "create":
         create(admin, *rest)
+    elif word == "share":
+        share(admin)
     else:
-        sys.stdout.write(json.dumps(leaders(admin)))
+        sys.stdout.write(json.dumps(leaders(admin, *rest)))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 The method is that of Jepsen's Kafka tests, for topics without retention and compaction: every value
 is sent once, so the offsets where it is read identify it. Answers are taken at their word; what was
-not answered may have happened or not. Transactions have a separate topic (`transactions.py`).
+not answered may have happened or not. Transactions and queues have separate topics
+(`transactions.py`, `deliveries.py`).
 """
 
 from bisect import bisect_left
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.commits import stale_commits
+from tests.chaos.deliveries import accepted_records, broken_deliveries, delivered_again
 from tests.chaos.findings import Finding, Kind
 from tests.chaos.history import (
     NO_PARTITION,
@@ -37,6 +39,10 @@ class Verdict:
     sends: Counter[Outcome]
     polled: int
     transactions: Counter[Outcome]
+    accepted: int
+    """Records of a queue."""
+    redelivered: int
+    """Deliveries from a queue that were not the first one of their record."""
 
     @property
     def is_clean(self) -> bool:
@@ -70,11 +76,14 @@ def check(ops: Sequence[Op]) -> Verdict:
         findings += _Partition(number, parts[number]).findings()
     findings += stale_commits(ops)
     findings += broken_transactions(ops)
+    findings += broken_deliveries(ops)
     return Verdict(
         findings=tuple(findings),
         sends=Counter(op.outcome for op in ops if isinstance(op, Send)),
         polled=sum(len(op.records) for op in ops if isinstance(op, Poll | Final)),
         transactions=Counter(op.outcome for op in ops if isinstance(op, Transaction)),
+        accepted=accepted_records(ops),
+        redelivered=delivered_again(ops),
     )
 
 

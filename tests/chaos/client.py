@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.chaos import confluent_clients, python_clients, transactional_clients
+from tests.chaos import confluent_clients, python_clients, share_clients, transactional_clients
 from tests.chaos.history import Recorder
 from tests.chaos.job import Job, Stop
 
@@ -17,6 +17,9 @@ ROLES: Mapping[str, Callable[[Job, Recorder, Stop], None]] = {
     "confluent-final": confluent_clients.read_all,
     "transactor": transactional_clients.transact,
     "transactions-final": transactional_clients.read_transactions,
+    "filler": share_clients.fill,
+    "sharer": share_clients.share,
+    "queue-final": share_clients.empty,
     "aiokafka-producer": python_clients.produce,
     "aiokafka-consumer": python_clients.consume,
     "kafka-python-final": python_clients.read_all,

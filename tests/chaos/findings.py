@@ -52,6 +52,14 @@ class Kind(StrEnum):
     """A record of a transaction exists twice."""
     ABORTED_READ = "aborted-read"
     """The transaction was aborted, and readers of committed records see one of its records."""
+    ACCEPTED_AGAIN = "accepted-again"
+    """Two acceptances of one record of a queue were confirmed."""
+    DELIVERED_AGAIN = "delivered-again"
+    """A record of a queue was delivered although its acceptance had been confirmed."""
+    NEVER_ACCEPTED = "never-accepted"
+    """A record of a queue was acknowledged to its producer and never reached a member."""
+    NOT_DRAINED = "not-drained"
+    """Records of a queue remain in the end, and are not delivered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,9 +110,44 @@ class Visible(Op):
     values: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put(Op):
+    """A record was written to the queue, and the producer was told so."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery(Op):
+    """A member of a share group received records: their offsets, values and delivery counts."""
+
+    since: int
+    """When this consumer was made: what it received was handed out later."""
+    records: tuple[tuple[int, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accept(Op):
+    """A member of a share group accepted records."""
+
+    values: tuple[str, ...]
+    outcome: Outcome
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained(Op):
+    """The queue was emptied in the end; the lag is the number of records left, or -1."""
+
+    lag: int
+
+
 KINDS: dict[str, type[Op]] = {
     kind.__name__.lower(): kind
-    for kind in (Send, Poll, OutOfRange, Assign, Commit, Committed, Final, Transaction, Visible)
+    for kind in (
+        *(Send, Poll, OutOfRange, Assign, Commit, Committed, Final, Transaction, Visible),
+        *(Put, Delivery, Accept, Drained),
+    )
 }
 
 
@@ -128,7 +163,7 @@ def from_line(line: str) -> Op:
     if "outcome" in fields:
         fields["outcome"] = Outcome(fields["outcome"])
     if "records" in fields:
-        fields["records"] = tuple((offset, value) for offset, value in fields["records"])
+        fields["records"] = tuple(map(tuple, fields["records"]))
     if "values" in fields:
         fields["values"] = tuple(fields["values"])
     return kind(**fields)

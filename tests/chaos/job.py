@@ -10,6 +10,12 @@ TOPIC = "chaos"
 GROUP = "chaos-readers"
 TRANSACTIONS = "chaos-transactions"
 """The topic of transactional producers, and the prefix of their transactional ids."""
+QUEUE = "chaos-queue"
+SHARERS = "chaos-sharers"
+DELIVERIES_MAX = 100
+"""After so many deliveries a record of the queue is given up: too many to happen by chance."""
+LOCK_MS = 5_000
+"""How long a member of the share group may hold a record; short, so that runs end soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

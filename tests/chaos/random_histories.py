@@ -7,14 +7,18 @@ from dataclasses import replace
 from tests.chaos.findings import Kind
 from tests.chaos.history import (
     NO_PARTITION,
+    Accept,
     Assign,
     Commit,
     Committed,
+    Delivery,
+    Drained,
     Final,
     Op,
     Outcome,
     OutOfRange,
     Poll,
+    Put,
     Send,
     Transaction,
     Visible,
@@ -159,11 +163,46 @@ def _transactions(chance: random.Random) -> list[Op]:
     return [*ops, read]
 
 
+def _queue(chance: random.Random) -> list[Op]:
+    """Records of a queue that are delivered until an acceptance counts, and then never again."""
+    ops: list[Op] = []
+    for number in range(_STEPS // 4):
+        value, at = f"q:{number}", 100 * number
+        ops.append(Put(process="q", partition=0, begun=at, ended=at + 1, value=value))
+        is_done = False
+        times = 0
+        while not is_done:
+            times += 1
+            at += 10
+            outcome = chance.choice(list(Outcome)) if times < 5 and number else Outcome.OK
+            ops.append(_delivery(at, since=at, records=((number, value, times),)))
+            if outcome is Outcome.FAILED:  # it is released
+                continue
+            ops.append(_accept(at + 1, value, outcome))
+            is_done = outcome is Outcome.OK or chance.randrange(2) == 1
+        if chance.randrange(2):  # received before, and shown late
+            ops.append(_delivery(at + 9, since=at, records=((number, value, times),)))
+            ops.append(_accept(at + 10, value, Outcome.UNKNOWN))
+    end = 100 * _STEPS
+    return [*ops, Drained(process="f", partition=0, begun=end, ended=end + 1, lag=0)]
+
+
+def _delivery(at: int, since: int, records: tuple[tuple[int, str, int], ...]) -> Delivery:
+    return Delivery(process="m", partition=0, begun=at, ended=at + 1, since=since, records=records)
+
+
+def _accept(at: int, value: str, outcome: Outcome) -> Accept:
+    return Accept(
+        process="m", partition=0, begun=at, ended=at + 1, values=(value,), outcome=outcome
+    )
+
+
 def a_history(seed: int) -> list[Op]:
     """Return a history without errors."""
     chance = random.Random(seed)
     parts = [_Model(chance, partition).run() for partition in range(2)]
     parts.append(_transactions(chance))
+    parts.append(_queue(chance))
     return sorted((op for part in parts for op in part), key=lambda op: op.begun)
 
 
@@ -359,6 +398,31 @@ def _show_aborted(chance: random.Random, ops: Ops) -> Ops:
     return _seen_instead(ops, lambda seen: (*seen, shown))
 
 
+def _accepted(chance: random.Random, ops: Ops) -> Accept:
+    return chance.choice([op for op in ops if isinstance(op, Accept) and op.outcome is Outcome.OK])
+
+
+def _accept_again(chance: random.Random, ops: Ops) -> Ops:
+    accept = _accepted(chance, ops)
+    return [*ops, replace(accept, begun=accept.ended + 8, ended=accept.ended + 9)]
+
+
+def _deliver_again(chance: random.Random, ops: Ops) -> Ops:
+    accept = _accepted(chance, ops)
+    later = accept.ended + 1
+    return [*ops, _delivery(later + 5, since=later, records=((7, accept.values[0], 1),))]
+
+
+def _never_accept(chance: random.Random, ops: Ops) -> Ops:
+    victim = (chance.choice([op for op in ops if isinstance(op, Put)]).value,)
+    return [op for op in ops if not (isinstance(op, Accept) and op.values == victim)]
+
+
+def _not_drain(chance: random.Random, ops: Ops) -> Ops:
+    lag = chance.choice((-1, 1, 20))
+    return [replace(op, lag=lag) if isinstance(op, Drained) else op for op in ops]
+
+
 PLANTED: dict[Kind, Planter] = {
     Kind.LOST: _lose,
     Kind.VANISHED: _vanish,
@@ -380,4 +444,8 @@ PLANTED: dict[Kind, Planter] = {
     Kind.TRANSACTION_TORN: _tear_transaction,
     Kind.TRANSACTION_DOUBLED: _double_transaction,
     Kind.ABORTED_READ: _show_aborted,
+    Kind.ACCEPTED_AGAIN: _accept_again,
+    Kind.DELIVERED_AGAIN: _deliver_again,
+    Kind.NEVER_ACCEPTED: _never_accept,
+    Kind.NOT_DRAINED: _not_drain,
 }

@@ -7,13 +7,15 @@ from pathlib import Path
 from tests.chaos.faults import missing
 from tests.chaos.history import Outcome
 from tests.chaos.stage import Row, Setting, Stage
-from tests.chaos.workload import TRANSACTOR
+from tests.chaos.workload import SHARER, TRANSACTOR
 
 SENT_MIN = 200
 """Records that must be acknowledged in a run: fewer prove little."""
 COMMITTED_MIN = 5
 ABORTED_MIN = 1
 """Transactions of a run with transactional producers; on a busy machine the short one ends few."""
+ACCEPTED_MIN = 200
+"""Records of a queue that must be accepted in a run with a share group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,9 @@ class Scenario:
             ended = row.verdict.transactions
             wanted.append(("transactions committed", ended[Outcome.OK], COMMITTED_MIN))
             wanted.append(("transactions aborted", ended[Outcome.FAILED], ABORTED_MIN))
+        if SHARER in self.setting.roles:
+            wanted.append(("records accepted", row.verdict.accepted, ACCEPTED_MIN))
+            wanted.append(("records delivered again", row.verdict.redelivered, 1))
         return [f"{count} {what}, not {least}" for what, count, least in wanted if count < least]
 
 
@@ -89,7 +94,7 @@ def scenario(
 
 
 HEAD = (
-    f"{'scenario':<73}{'sent':>8}{'unsure':>7}{'read':>9}{'committed':>10}{'aborted':>8}"
+    f"{'scenario':<73}{'sent':>8}{'unsure':>7}{'read':>9}{'committed':>10}{'aborted':>8}{'accepted':>9}{'again':>6}"
     f"{'faults':>7}{'answers':>8}{'away ms':>9}{'s':>5}  verdict"
 )
 
@@ -104,6 +109,7 @@ def line(one: Scenario, row: Row | str) -> str:
     return (
         f"{one.name:<73}{sends[Outcome.OK]:>8}{sends[Outcome.UNKNOWN]:>7}{row.verdict.polled:>9}"
         f"{ended[Outcome.OK]:>10}{ended[Outcome.FAILED]:>8}"
+        f"{row.verdict.accepted:>9}{row.verdict.redelivered:>6}"
         f"{len(row.faults):>7}{row.lost_answers:>8}{row.unavailable_ms:>9}{row.seconds:>5.0f}"
         f"  {', '.join(found) or 'clean'}"
     )

@@ -19,12 +19,12 @@ from tests.chaos.checker import Verdict, check
 from tests.chaos.clocks import WallClock
 from tests.chaos.disks import PoweredDisk, SmallDisk
 from tests.chaos.faults import missing
-from tests.chaos.history import Op, Outcome, Poll, Send
-from tests.chaos.job import TOPIC, TRANSACTIONS, now
+from tests.chaos.history import Accept, Op, Outcome, Poll, Send
+from tests.chaos.job import QUEUE, TOPIC, TRANSACTIONS, now
 from tests.chaos.network import Network
 from tests.chaos.proxies import Proxies
 from tests.chaos.ways import Ways
-from tests.chaos.workload import PARTITIONS, TRANSACTOR, USUAL, Workload
+from tests.chaos.workload import PARTITIONS, SHARER, TRANSACTOR, USUAL, Workload
 from tools.repository import ROOT
 
 PROGRESS_SECONDS_MAX = 60.0
@@ -125,6 +125,9 @@ class Stage:
         self._ask("create", TOPIC, *shape, *setting.topic)
         if TRANSACTOR in setting.roles:
             self._ask("create", TRANSACTIONS, *shape)
+        if SHARER in setting.roles:
+            self._ask("create", QUEUE, *shape)
+            self._ask("share")
         self._begun = now()
         self.workload.start(setting.roles)
         self.wait_for_progress(3 * PROGRESS_SECONDS_MAX)
@@ -179,9 +182,9 @@ class Stage:
     def _prefix(self) -> tuple[str, ...]:
         return self._ways.clients_prefix if self._ways is not None else ()
 
-    def leader(self, partition: int = 0) -> int:
+    def leader(self, partition: int = 0, topic: str = TOPIC) -> int:
         """Return the current leader of a partition."""
-        leaders: dict[str, int] = json.loads(self._ask("leaders"))
+        leaders: dict[str, int] = json.loads(self._ask("leaders", topic))
         return leaders[str(partition)]
 
     def followers(self, partition: int = 0) -> list[int]:
@@ -324,12 +327,17 @@ class Stage:
         begun = now()
         late = begun + int(seconds_max * 10**9)
         while now() < late:
-            written, read = _progress(self.workload.history(), begun)
-            if len(written) == len(read) == PARTITIONS:
+            ops = self.workload.history()
+            written, read = _progress(ops, begun)
+            shared = _shared(ops, begun) if SHARER in self._setting.roles else read
+            if len(written) == len(read) == len(shared) == PARTITIONS:
                 return
             time.sleep(_LOOK_SECONDS)
         words = "\n".join(broker.last_words() for broker in self.brokers.values())
-        raise Stuck(f"only {sorted(written)} were written, only {sorted(read)} read:\n{words}")
+        raise Stuck(
+            f"only {sorted(written)} were written, only {sorted(read)} read, "
+            f"only {sorted(shared)} shared:\n{words}"
+        )
 
     def finish(self) -> Row:
         """Stop the clients, read everything once more, and check it all."""
@@ -356,6 +364,15 @@ def _progress(ops: Sequence[Op], since: int) -> tuple[set[int], set[int]]:
     }
     read = {op.partition for op in ops if isinstance(op, Poll) and op.records and op.ended > since}
     return written, read
+
+
+def _shared(ops: Sequence[Op], since: int) -> set[int]:
+    """Return the partitions of the queue in which records were taken and accepted."""
+    return {
+        op.partition
+        for op in ops
+        if isinstance(op, Accept) and op.outcome is Outcome.OK and op.begun > since
+    }
 
 
 def _longest_ms(ops: Sequence[Op], begun: int, ended: int) -> int:

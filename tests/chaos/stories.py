@@ -1,7 +1,7 @@
 """All scenarios."""
 
-from tests.chaos import alone, apart, broken, moving, together, unanswered
+from tests.chaos import alone, apart, broken, moving, queues, together, unanswered
 from tests.chaos.scenario import SCENARIOS
 
-FILES = (alone, together, apart, broken, moving, unanswered)
+FILES = (alone, together, apart, broken, moving, unanswered, queues)
 ALL = tuple(SCENARIOS)

@@ -10,18 +10,23 @@ from hypothesis import strategies as st
 from tests.chaos.checker import check
 from tests.chaos.findings import Kind
 from tests.chaos.history import (
+    Accept,
     Commit,
     Committed,
+    Delivery,
+    Drained,
     Final,
     Op,
     Outcome,
     Poll,
+    Put,
     Recorder,
     Send,
     from_line,
     load,
     to_line,
 )
+from tests.chaos.job import DELIVERIES_MAX
 from tests.chaos.random_histories import PLANTED, a_history
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
@@ -162,6 +167,69 @@ def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
         recorder.add(a_send(1, 1, Outcome.OK, 0))
         out.write('{"op":"send","pro')
     assert load([file]) == [a_send(1, 1, Outcome.OK, 0)]
+
+
+def a_put() -> Put:
+    return Put(process="q", partition=0, begun=1, ended=2, value="v")
+
+
+def a_delivery(since: int, begun: int, times: int = 1) -> Delivery:
+    return Delivery(
+        process="m",
+        partition=0,
+        begun=begun,
+        ended=begun + 1,
+        since=since,
+        records=((0, "v", times),),
+    )
+
+
+def an_accept(begun: int, outcome: Outcome = Outcome.OK) -> Accept:
+    return Accept(
+        process="m", partition=0, begun=begun, ended=begun + 1, values=("v",), outcome=outcome
+    )
+
+
+def a_drain(lag: int = 0) -> Drained:
+    return Drained(process="f", partition=0, begun=900, ended=999, lag=lag)
+
+
+ACCEPTED = (a_put(), a_delivery(5, 10), an_accept(12))
+
+
+def test_an_accepted_record_does_not_come_again() -> None:
+    assert kinds(*ACCEPTED, a_drain()) == set()
+    assert kinds(*ACCEPTED, a_delivery(14, 20), a_drain()) == {Kind.DELIVERED_AGAIN}
+    assert kinds(*ACCEPTED, an_accept(20), a_drain()) == {Kind.ACCEPTED_AGAIN}
+
+
+def test_an_older_consumer_may_show_late_what_it_received_earlier() -> None:
+    late = (a_delivery(4, 20), an_accept(22, Outcome.UNKNOWN))
+    assert kinds(*ACCEPTED, *late, a_drain()) == set()
+
+
+def test_an_unanswered_acceptance_may_count_or_not() -> None:
+    unsure = (a_put(), a_delivery(5, 10), an_accept(12, Outcome.UNKNOWN))
+    assert kinds(*unsure, a_drain()) == set()
+    assert kinds(*unsure, a_delivery(14, 20, 2), an_accept(22), a_drain()) == set()
+
+
+def test_a_record_that_nobody_accepts_is_found_unless_it_is_given_up() -> None:
+    assert kinds(a_put(), a_drain()) == {Kind.NEVER_ACCEPTED}
+    assert kinds(a_put(), a_delivery(5, 10), a_drain()) == {Kind.NEVER_ACCEPTED}
+    assert kinds(a_put(), a_delivery(5, 10, DELIVERIES_MAX), a_drain()) == set()
+
+
+def test_a_queue_must_be_empty_in_the_end() -> None:
+    assert kinds(*ACCEPTED) == {Kind.UNREAD}
+    assert kinds(*ACCEPTED, a_drain(1)) == {Kind.NOT_DRAINED}
+    assert kinds(*ACCEPTED, a_drain(-1)) == {Kind.NOT_DRAINED}
+
+
+def test_deliveries_after_the_first_and_confirmed_acceptances_are_counted() -> None:
+    again = (a_delivery(14, 20), a_delivery(14, 30), an_accept(32, Outcome.UNKNOWN))
+    verdict = check((*ACCEPTED, *again))
+    assert (verdict.accepted, verdict.redelivered) == (1, 2)
 
 
 def test_an_empty_poll_proves_nothing() -> None:

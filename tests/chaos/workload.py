@@ -21,6 +21,8 @@ USUAL = (
     "confluent-member",
 )
 TRANSACTOR = "transactor"
+FILLER = "filler"
+SHARER = "sharer"
 AT_THE_END = ("confluent-places", "confluent-final", "kafka-python-final")
 
 
@@ -37,11 +39,11 @@ class Workload:
         self._prefix = prefix
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._started = 0
-        self._has_transactions = False
+        self._roles: set[str] = set()
 
     def start(self, roles: Sequence[str] = USUAL) -> None:
         """Start one process for each role."""
-        self._has_transactions = self._has_transactions or TRANSACTOR in roles
+        self._roles.update(roles)
         for role in roles:
             self._started += 1
             name = f"{role}-{self._started}"
@@ -81,8 +83,10 @@ class Workload:
     def look(self) -> None:
         """Read everything once more, with two clients."""
         self.start(AT_THE_END)
-        if self._has_transactions:
+        if TRANSACTOR in self._roles:
             self.start(("transactions-final",))
+        if SHARER in self._roles:
+            self.start(("queue-final",))
         self.wait()
 
     def kill(self) -> None:

@@ -42,6 +42,11 @@ from kafkaesque.wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from kafkaesque.wire.messages.share_group_describe import (
+    ShareGroupDescribeGroup,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
 from tests.client.fake_broker import ALL_VERSIONS, FakeBroker, Reply
 
 TOPICS = {"orders": 2}
@@ -85,6 +90,19 @@ def described(state: str, *members: DescribedGroupMember, code: int = 0) -> Desc
     return DescribeGroupsResponse(groups=(group,))
 
 
+def no_share_group(code: int = ErrorCode.GROUP_ID_NOT_FOUND) -> ShareGroupDescribeResponse:
+    group = ShareGroupDescribeGroup(
+        error_code=code,
+        group_id="g",
+        group_state="Dead",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=(),
+    )
+    return ShareGroupDescribeResponse(groups=(group,))
+
+
 def committed(*rows: tuple[str, int, int]) -> OffsetFetchResponse:
     topics = []
     for topic, partition, offset in rows:
@@ -117,6 +135,7 @@ def a_broker(**changed: Reply) -> FakeBroker:
     table: dict[type[Any], Reply] = {
         ListOffsetsRequest: offsets,
         DescribeGroupsRequest: changed.get("described", described("Empty")),
+        ShareGroupDescribeRequest: no_share_group(),
         OffsetFetchRequest: changed.get("committed", committed(("orders", 0, 7))),
         OffsetCommitRequest: taken,
         DeleteGroupsRequest: deleted,

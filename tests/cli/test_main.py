@@ -15,7 +15,12 @@ DATACLASSES = {
     "kafkaesque.cluster_config",
     "kafkaesque.config",
     "kafkaesque.coordinator_config",
+    "kafkaesque.gossip.config",
+    "kafkaesque.group_settings",
+    "kafkaesque.net.config",
     "kafkaesque.node",
+    "kafkaesque.record.limits",
+    "kafkaesque.server_config",
     "kafkaesque.settings",
     "kafkaesque.topic_settings",
     # A field is not shown or not compared, which a struct cannot express.

@@ -81,6 +81,7 @@ from kafkaesque.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from kafkaesque.wire.messages.share_group_describe import API as SHARE_GROUPS
 from tests.client.clients import SleepyClock, an_admin
 from tests.client.fake_broker import ALL_VERSIONS, HANG_UP, FakeBroker, one_after_another
 
@@ -326,8 +327,9 @@ def test_a_dead_group_does_not_exist() -> None:
         members=(),
     )
     table = {DescribeGroupsRequest: DescribeGroupsResponse(groups=(group,))}
+    versions = {key: some for key, some in ALL_VERSIONS.items() if key != SHARE_GROUPS.key}
     with (
-        FakeBroker(table) as broker,
+        FakeBroker(table, versions=versions) as broker,  # such a broker has no share groups
         an_admin(broker.bootstrap) as admin,
         pytest.raises(Refused, match="there is no such group") as refused,
     ):

@@ -225,6 +225,7 @@ def test_a_nearly_full_disk_names_the_largest_topic() -> None:
         ({"old-copy": "nobody else holds a-0"}, Kind.OLD_COPY),
         ({"tail-lost": "the disk lost data of orders-0"}, Kind.DAMAGED),
         ({"crowded": "at least 90% of the limit is used by producers"}, Kind.CROWDED),
+        ({"shares-stuck": "the state of share groups is full"}, Kind.SHARES_STUCK),
         ({"damaged": "the copy of orders-0 cannot be used"}, Kind.DAMAGED),
         ({"disk-full": "the disk of /data has no room"}, Kind.DISK),
         ({"leaderless": "no leader for orders-0"}, Kind.LEADERLESS),

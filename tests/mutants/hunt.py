@@ -57,6 +57,12 @@ SCRIPTED = (
     "raft/test_raft.py",
     "sim/test_cluster_transactions.py",
     "machines/test_sinks.py",
+    "machines/test_share_assignor.py",
+    "machines/test_share_group.py",
+    "machines/test_share_partition.py",
+    "machines/test_share_states.py",
+    "broker/test_partition_shares.py",
+    "server/test_share_administration.py",
     "machines/test_transaction.py",
     "machines/test_transactions.py",
     "sim/test_broker_growth.py",
@@ -109,6 +115,7 @@ SCRIPTED = (
     "net/test_pieces.py",
     "sim/test_narrow.py",
     "broker/test_log_settings.py",
+    "broker/test_partition_shares.py",
 )
 """The tests to try: none that takes long or starts processes."""
 

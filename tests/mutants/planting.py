@@ -15,11 +15,18 @@ from tests.mutants.planted_install import INSTALL_MUTANTS
 from tests.mutants.planted_limits import LIMIT_MUTANTS
 from tests.mutants.planted_links import LINK_MUTANTS
 from tests.mutants.planted_moves import MOVE_MUTANTS
+from tests.mutants.planted_queues import QUEUE_MUTANTS
 from tests.mutants.planted_repairs import REPAIR_MUTANTS
 from tests.mutants.planted_salvage import SALVAGE_MUTANTS
 from tests.mutants.planted_seals import SEAL_MUTANTS
 from tests.mutants.planted_server import SERVER_MUTANTS
 from tests.mutants.planted_settings import SETTING_MUTANTS
+from tests.mutants.planted_shares import (
+    SHARE_ADMIN_MUTANTS,
+    SHARE_KIND_MUTANTS,
+    SHARE_MUTANTS,
+)
+from tests.mutants.planted_shares_broker import SHARE_BROKER_MUTANTS
 from tests.mutants.planted_tails import TAIL_MUTANTS
 from tests.mutants.planted_unreadable import UNREADABLE_MUTANTS
 from tests.mutants.planted_voters import VOTER_MUTANTS
@@ -44,6 +51,11 @@ PLANTED: Sequence[Mutant] = (
     *SALVAGE_MUTANTS,
     *UNREADABLE_MUTANTS,
     *SERVER_MUTANTS,
+    *SHARE_MUTANTS,
+    *SHARE_KIND_MUTANTS,
+    *QUEUE_MUTANTS,
+    *SHARE_ADMIN_MUTANTS,
+    *SHARE_BROKER_MUTANTS,
 )
 """In the order in which `make mutants` hunts them."""
 

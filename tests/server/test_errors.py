@@ -9,6 +9,7 @@ import pytest
 import kafkaesque
 from kafkaesque import errors
 from kafkaesque.log.errors import OffsetOutOfRange
+from kafkaesque.machines.queues import queue_errors
 from kafkaesque.server.requests.errors import CODES, code_of
 from kafkaesque.wire.error_codes import ErrorCode
 
@@ -162,6 +163,13 @@ def test_the_nearest_class_decides() -> None:
     assert code_of(OffsetOutOfRange(5, 0, 3)) is ErrorCode.OFFSET_OUT_OF_RANGE
     assert code_of(errors.DiskFull("full")) is ErrorCode.KAFKA_STORAGE_ERROR
     assert code_of(errors.NotLeader(None)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_share_groups_answer_with_the_codes_that_their_clients_know() -> None:
+    assert code_of(queue_errors.InvalidRecordState("x")) is ErrorCode.INVALID_RECORD_STATE
+    assert code_of(queue_errors.InvalidAcknowledgement("x")) is ErrorCode.INVALID_REQUEST
+    assert code_of(queue_errors.FencedTerm("x")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(queue_errors.FencedGeneration("x")) is ErrorCode.FENCED_STATE_EPOCH
 
 
 def test_an_unlisted_error_is_not_blamed_on_the_client() -> None:

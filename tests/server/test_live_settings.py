@@ -13,6 +13,8 @@ import pytest
 
 from kafkaesque.config import BrokerConfig, HousekeepingConfig, LogConfig
 from kafkaesque.dynamic_settings import ROWS
+from kafkaesque.machines.groups.group_errors import UnknownMember
+from kafkaesque.machines.groups.share_commands import ShareTold
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.record import Record
@@ -42,6 +44,7 @@ from tests.server.test_consumer_groups import beat
 from tests.server.test_doorkeeper import AGuest
 from tests.server.test_fetch_sessions import a_request
 from tests.server.test_groups import GROUP, commit, committed, fetched, join
+from tests.server.test_share_groups import share
 
 CLUSTER_WIDE = {
     *("cluster.auto_rebalance", "cluster.moves_max", "cluster.replica_replace_ms"),
@@ -267,6 +270,25 @@ async def _(stage: Stage) -> None:
     epoch = (await heard(stage)).member_epoch
     await stage.put("group.consumer.heartbeat.interval.ms", "7000")
     assert (await heard(stage, epoch)).heartbeat_interval_ms == 7_000
+
+
+@shows("group.share.session.timeout.ms")
+async def _(stage: Stage) -> None:
+    await stage.put("group.share.session.timeout.ms", "3000")
+    assert isinstance(await share(stage.broker), ShareTold)
+    await stage.pass_ms(2_900)
+    assert isinstance(await share(stage.broker, 1), ShareTold)
+    await stage.pass_ms(3_100)
+    assert isinstance(await share(stage.broker, 1), UnknownMember)
+
+
+@shows("group.share.heartbeat.interval.ms")
+async def _(stage: Stage) -> None:
+    await share(stage.broker)
+    await stage.put("group.share.heartbeat.interval.ms", "7000")
+    told = await share(stage.broker, 1)
+    assert isinstance(told, ShareTold)
+    assert told.heartbeat_ms == 7_000
 
 
 @shows("group.consumer.migration.policy")

@@ -7,7 +7,7 @@ import pytest
 from kafkaesque.dynamic_settings import ROWS
 from kafkaesque.topic_settings import TOPIC_SETTINGS
 from kafkaesque.wire.error_codes import ErrorCode
-from tests.server.admins import APPEND, BROKER, DELETE, GROUP, SET, SUBTRACT, TOPIC, Admin, serve
+from tests.server.admins import APPEND, BROKER, DELETE, SET, SUBTRACT, TOPIC, Admin, serve
 
 
 def test_every_setting_of_a_topic_is_described_with_its_source(tmp_path: Path) -> None:
@@ -119,11 +119,8 @@ def test_an_invalid_change_changes_nothing(
     serve(tmp_path / "data", go)
 
 
-def test_a_missing_group_or_topic_cannot_be_changed(tmp_path: Path) -> None:
+def test_a_missing_topic_cannot_be_changed(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
-        change = ("num.partitions", SET, "1")
-        code, _ = await admin.alter(change, topic="g", resource_type=GROUP)
-        assert code == ErrorCode.INVALID_REQUEST
         missing = (await admin.alter(("retention.ms", SET, "1"), topic="none"))[0]
         assert missing == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

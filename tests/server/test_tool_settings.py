@@ -102,13 +102,8 @@ def test_a_reassignment_sets_throttles_and_clears_them(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
-def test_groups_and_loggers_have_settings(tmp_path: Path) -> None:
+def test_loggers_have_settings(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
-        group = await admin.describe(GROUP, "readers")
-        assert {c.name: c.value for c in group.configs} == {
-            "consumer.heartbeat.interval.ms": "1000",
-            "consumer.session.timeout.ms": "45000",
-        }
         loggers = await admin.describe(BROKER_LOGGER, "1")
         levels = {c.name: c.value for c in loggers.configs}
         assert "root" in levels
@@ -122,6 +117,8 @@ def test_groups_and_loggers_have_settings(tmp_path: Path) -> None:
 def test_resources_with_settings_are_listed_by_kind(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders")
+        change = ("share.auto.offset.reset", SET, "earliest")
+        assert await admin.alter(change, topic="workers", resource_type=GROUP) == (0, None)
 
         async def listed(version: int, *kinds: int) -> tuple[int, list[tuple[int, str]]]:
             request = ListConfigResourcesRequest(resource_types=kinds)
@@ -130,9 +127,14 @@ def test_resources_with_settings_are_listed_by_kind(tmp_path: Path) -> None:
             return answer.error_code, found
 
         assert await listed(1, TOPIC) == (0, [(TOPIC, "orders")])
-        everything = [(TOPIC, "orders"), (BROKER, "1"), (BROKER_LOGGER, "1")]
+        everything = [
+            (TOPIC, "orders"),
+            (BROKER, "1"),
+            (BROKER_LOGGER, "1"),
+            (GROUP, "workers"),
+        ]
         assert await listed(1) == (0, everything)
-        assert await listed(1, GROUP) == (0, [])
+        assert await listed(1, GROUP) == (0, [(GROUP, "workers")])
         assert await listed(0) == (0, [])
         assert await listed(1, 77) == (ErrorCode.UNSUPPORTED_VERSION, [])
 

@@ -20,11 +20,12 @@ CAP = "KAFKAESQUE_CLUSTER_CATALOG_VERSION_MAX"
 OLD = {CAP: "1"}
 PARTITIONS = 3
 BETWEEN_S = 0.5
+ALL_FINALISED = f"catalog.version {LAST}, share.version 1 is finalised\n"
 
 
-def level(cluster: Cluster) -> FeatureInfo:
+def level(cluster: Cluster, name: str = "catalog.version") -> FeatureInfo:
     with Admin(cluster.bootstrap) as admin:
-        (found,) = [one for one in admin.features.list() if one.name == "catalog.version"]
+        (found,) = [one for one in admin.features.list() if one.name == name]
         return found
 
 
@@ -57,7 +58,7 @@ def test_brokers_are_replaced_by_newer_ones_under_load_and_then_older_ones_are_r
         assert (level(cluster).finalized, level(cluster).possible) == (1, LAST)
         assert upgrade(cluster)[0] != 0
         assert level(cluster).finalized == 1, "without --yes it is only shown"
-        assert upgrade(cluster, "--yes") == (0, f"catalog.version {LAST} is finalised\n")
+        assert upgrade(cluster, "--yes") == (0, ALL_FINALISED)
         assert level(cluster).finalized == LAST
         roll(cluster, cluster.kill, load, BETWEEN_S)
         load.end()
@@ -79,11 +80,14 @@ def test_a_new_setting_is_refused_until_all_brokers_are_new_and_the_level_is_rai
         assert "run `kafkaesque cluster upgrade --yes`" in text
         assert upgrade(cluster, "--yes")[0] == 0
         assert say(cluster, *words)[0] != 0, "two brokers are still older ones"
+        assert level(cluster, "share.version").possible == 0
         for node in (2, 3):
             cluster.stop(node)
             cluster.restart(node)
-        assert upgrade(cluster, "--yes") == (0, f"catalog.version {LAST} is finalised\n")
+        assert level(cluster, "share.version").finalized == 0
+        assert upgrade(cluster, "--yes") == (0, ALL_FINALISED)
         assert say(cluster, *words)[0] == 0
+        assert level(cluster, "share.version").finalized == 1
 
 
 def _upgrade_one(cluster: Cluster) -> None:

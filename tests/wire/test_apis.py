@@ -27,3 +27,6 @@ def test_no_version_range_has_shrunk() -> None:
     assert ranges["Fetch"] == (4, 18)
     assert ranges["ListOffsets"] == (1, 11)
     assert ranges["OffsetForLeaderEpoch"] == (2, 4), "librdkafka uses version 2 and no other"
+    assert ranges["ShareGroupHeartbeat"] == (1, 1)
+    for name in ("ShareFetch", "ShareAcknowledge"):
+        assert ranges[name] == (1, 2), "librdkafka uses version 1, franz-go needs 2"

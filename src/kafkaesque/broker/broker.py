@@ -5,7 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
-from kafkaesque.broker.cluster.calls import COMMAND, COPY, RANGE, TRANSACTION, CallKind
+from kafkaesque.broker.cluster.calls import (
+    COMMAND,
+    COPY,
+    RANGE,
+    SHARE_STATE,
+    TRANSACTION,
+    CallKind,
+)
 from kafkaesque.broker.cluster.caretaker import Caretaker
 from kafkaesque.broker.cluster.catalog_changes import Changes
 from kafkaesque.broker.cluster.catalog_coordinator import CatalogCoordinator
@@ -40,6 +47,8 @@ from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.partition.fetch_sessions import FetchSessions
 from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.broker.partition.producer_sweep import ProducerSweep
+from kafkaesque.broker.queues.broker_shares import BrokerShares
+from kafkaesque.broker.queues.share_calls import SHARE_SETTINGS, SHARE_TOPIC, ShareDesk
 from kafkaesque.broker.replication.copy_query import CopyAsked, CopyTold
 from kafkaesque.broker.replication.failures import once
 from kafkaesque.broker.replication.leader_table import Leader, LeadersTold
@@ -75,6 +84,7 @@ from kafkaesque.machines.catalog.catalog_commands import (
     RemoveBroker,
     Reply,
     SetBrokerSettings,
+    SetGroupSettings,
     SetSettings,
     TakeProducerIds,
     to_refusal,
@@ -165,10 +175,13 @@ class Broker:
         self.transactions = BrokerTransactions(self, self._create_state_topic)
         carrier = TransactionCarrier(self, self._peers)
         self.transactions.desk = self.transactions.markers = carrier
+        desk = ShareDesk(self, self._peers, self._create_share_topic)
+        self.shares = BrokerShares(desk, clock, lambda: self._known.group_settings)
         self._hosting = Hosting(
             self.replicas,
             self.coordinators,
             self.transactions,
+            desk.coordinators,
             self._housekeeper,
             store,
             clock,
@@ -276,6 +289,7 @@ class Broker:
             self._caretaker.tick()
         self.coordinators.tick()
         self.transactions.coordinators.tick()
+        self.shares.tick()
         self._store.flusher.settle()
         self.clocks.tick(set(self._others()) - self.replicas.removed)
         self._housekeeper.tick()
@@ -312,6 +326,7 @@ class Broker:
             TRANSACTION: self.transactions.answer,
             RANGE: self._give_range,
             COPY: self._tell_copy,
+            SHARE_STATE: self.shares.desk.answer,
         }
         answering[kind](question, reply)
 
@@ -357,6 +372,7 @@ class Broker:
             self._committed.stop()
         self.coordinators.stop()
         self.transactions.coordinators.stop()
+        self.shares.desk.coordinators.stop()
         self._store.close()
 
     @property
@@ -504,6 +520,18 @@ class Broker:
         command = SetBrokerSettings(node=node, settings=dict(settings), expected=known)
         self._change(command, answer)
 
+    def set_group_settings(
+        self,
+        group: str,
+        settings: Mapping[str, str],
+        answer: Answer,
+        expected: Mapping[str, str] | None = None,
+    ) -> None:
+        """Replace the settings of a group; answers as `create_topic` does."""
+        known = None if expected is None else dict(expected)
+        command = SetGroupSettings(group=group, settings=dict(settings), expected=known)
+        self._change(command, answer)
+
     def remove_broker(self, node: NodeId, answer: Answer) -> None:
         """Forget a broker that holds nothing; answers as `create_topic` does."""
         self._change(RemoveBroker(node=node), answer)
@@ -542,6 +570,10 @@ class Broker:
     def _create_state_topic(self, answer: Answer) -> None:
         count = self.config.transactions.state_partitions
         self.create_topic(STATE_TOPIC, count, STATE_SETTINGS, answer)
+
+    def _create_share_topic(self, answer: Answer) -> None:
+        count = self.config.groups.share_state_partitions
+        self.create_topic(SHARE_TOPIC, count, SHARE_SETTINGS, answer)
 
     def _take_producer_ids(
         self, count: int, taken: Callable[[int | KafkaesqueError], None]

@@ -141,7 +141,7 @@ def find_shares(broker: Broker, wants: Iterable[Want], nearby: Nearby | None = N
     for want in wants:
         slots = topics.get(want.topic)
         if slots is None:
-            slots = topics[want.topic] = _slots_of(broker, want.topic)
+            slots = topics[want.topic] = slots_of(broker, want.topic)
         if isinstance(slots, KafkaesqueError):
             shares.append(Share(want, slots))
         elif 0 <= want.partition < len(slots):
@@ -182,7 +182,8 @@ def _end_of(data: memoryview) -> Offset:
     return BatchView(data, last).end_offset
 
 
-def _slots_of(broker: Broker, topic: TopicRef) -> Sequence[Slot] | KafkaesqueError:
+def slots_of(broker: Broker, topic: TopicRef) -> Sequence[Slot] | KafkaesqueError:
+    """Return a topic's partitions here, or why there are none."""
     try:
         if isinstance(topic, str):
             return broker.topics.slots(topic)

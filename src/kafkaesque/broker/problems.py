@@ -12,13 +12,18 @@ from msgspec import Struct
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.client_state_limits import taken
 from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.queues.share_calls import SHARE_TOPIC
 from kafkaesque.broker.replication.failures import PartitionOffline
 from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
+from kafkaesque.machines.queues.queue_errors import ShareStateFull
 from kafkaesque.types import GroupId, NodeId
 
 CROWDED_SHARE = 0.9
 """A limit used to this share is reported, while there is time to act."""
+
+SHARES_WAIT_MS_MAX = 5_000
+"""Share groups that wait longer for the coordinator of their state need more than an election."""
 
 NAMED_MAX = 5
 """How many partitions a sentence names; the others are counted."""
@@ -34,6 +39,8 @@ class ProblemKind(StrEnum):
     """A damaged copy cannot be opened, and waits until it may be emptied and refilled by others."""
     LEADERLESS = "leaderless"
     CROWDED = "crowded"
+    SHARES_STUCK = "shares-stuck"
+    """What members of share groups acknowledged cannot be written, or the state not be read."""
     OLD_COPY = "old-copy"
     TAIL_LOST = "tail-lost"
     """A disk lost the end of a log that it had reported as synced; in this run of the broker."""
@@ -74,6 +81,7 @@ def problems(broker: Broker) -> list[Problem]:
         _unfilled,
         _leaderless,
         _crowded,
+        _shares_stuck,
         _old_copy,
         _tail_lost,
         _given_up,
@@ -225,6 +233,31 @@ def _crowded(broker: Broker) -> Iterator[Problem]:
             kind=ProblemKind.CROWDED,
             text=f"at least {CROWDED_SHARE:.0%} of the limit is used by {_named(full)}: raise it, "
             "or remove what is not needed (the page on limits says what is refused beyond it)",
+        )
+
+
+def _shares_stuck(broker: Broker) -> Iterator[Problem]:
+    """Name partitions whose share groups wait for the coordinator of their state."""
+    full: dict[GroupId, None] = {}
+    away: dict[GroupId, None] = {}
+    for shares in broker.shares.led:
+        if shares.waits_ms > SHARES_WAIT_MS_MAX:
+            some = full if isinstance(shares.trouble, ShareStateFull) else away
+            some[shares.partition.replica.group] = None
+    told = []
+    if full:
+        told.append(
+            f"the state of share groups is full, so acknowledgements of "
+            f"{_named(_names(broker, full))} wait: delete share groups that nobody needs"
+        )
+    if away:
+        told.append(
+            f"share groups of {_named(_names(broker, away))} wait for the coordinator of their "
+            f"state: start the brokers of {SHARE_TOPIC} that are down"
+        )
+    if told:
+        yield Problem(
+            kind=ProblemKind.SHARES_STUCK, text="; ".join(told), about=frozenset({**full, **away})
         )
 
 

@@ -12,9 +12,11 @@ from kafkaesque.broker.coordination.group_coordinator import GroupCoordinator
 from kafkaesque.broker.coordination.producer_ids import Give
 from kafkaesque.broker.coordination.transaction_coordinator import TransactionCoordinator
 from kafkaesque.broker.coordination.transactions import STATE_TOPIC, BrokerTransactions
+from kafkaesque.broker.machine_hosting.coordinator import Coordinator
 from kafkaesque.broker.machine_hosting.machine_saver import MachineState
 from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.queues.share_calls import SHARE_TOPIC
 from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.broker.storage.store import Store
 from kafkaesque.clock import Clock
@@ -24,6 +26,7 @@ from kafkaesque.log.errors import CorruptLog, DiskFailed
 from kafkaesque.machines.catalog.catalog import Topic
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
 from kafkaesque.machines.catalog.placement import Replicas
+from kafkaesque.machines.queues.share_states import ShareStateLimits, ShareStates
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import GroupId
 
@@ -40,6 +43,7 @@ class Hosting:
         replicas: ReplicaSet,
         coordinators: Coordinators[GroupCoordinator],
         transactions: BrokerTransactions,
+        shares: Coordinators[Coordinator[ShareStates]],
         housekeeper: Housekeeper,
         store: Store,
         clock: Clock,
@@ -51,6 +55,7 @@ class Hosting:
         self._replicas = replicas
         self._coordinators = coordinators
         self._transactions = transactions
+        self._shares = shares
         self._next_producer_id = next_producer_id
         self._housekeeper = housekeeper
         self._store = store
@@ -144,6 +149,8 @@ class Hosting:
         if topic.name == STATE_TOPIC and not of_transactions.is_open:
             make = self._transaction_coordinator
             of_transactions.open([make(one) if one else None for one in here])
+        if topic.name == SHARE_TOPIC and not self._shares.is_open:
+            self._shares.open([self._share_coordinator(one) if one else None for one in here])
 
     def slots_changed(self, topic: Topic, slots: Sequence[Slot]) -> None:
         """Note that partitions came here or left: coordinators stay with their partitions."""
@@ -152,10 +159,13 @@ class Hosting:
         of_transactions = self._transactions.coordinators
         if topic.name == STATE_TOPIC and of_transactions.is_open:
             of_transactions.follow(slots, self._transaction_coordinator)
+        if topic.name == SHARE_TOPIC and self._shares.is_open:
+            self._shares.follow(slots, self._share_coordinator)
 
     def topic_closed(self, topic: Topic) -> None:
         """Note that a topic is gone: its committed offsets are no longer needed."""
         self._coordinators.forget_topic(topic.topic_id)
+        self._shares.forget_topic(topic.topic_id)
 
     def _coordinator(self, partition: Partition) -> GroupCoordinator:
         found = GroupCoordinator(self._site(partition), self._config.groups)
@@ -171,6 +181,12 @@ class Hosting:
         )
         found.ages = self._ages
         return found
+
+    def _share_coordinator(self, partition: Partition) -> Coordinator[ShareStates]:
+        return Coordinator(
+            self._site(partition),
+            lambda: ShareStates(ShareStateLimits()),
+        )
 
     def _site(self, partition: Partition) -> MachineSite:
         return MachineSite(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from kafkaesque.cli.main import Group
-from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, pairs
+from kafkaesque.cli.options import NOT_DONE, bootstrap_option, check_changes, json_option, pairs
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.settings import ALL_BROKERS, Kind, subject
@@ -84,7 +84,7 @@ def alter(
     The change takes effect at once and survives restarts. A value set for one broker wins over the
     value set for all.
     """
-    _check_changes(put, drop)
+    check_changes(put, drop)
     with Admin(bootstrap) as admin:
         admin.settings.alter(Kind.BROKER, _name(node), dict(put), drop, is_dry_run=is_dry_run)
     who = subject(Kind.BROKER, _name(node))
@@ -127,7 +127,7 @@ def log(
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
         if put or drop:
-            _check_changes(put, drop)
+            check_changes(put, drop)
             admin.settings.alter(Kind.BROKER_LOGGER, str(node), dict(put), drop)
             output.done(f"broker {node}: levels changed", broker=node, changed=True)
             return
@@ -138,11 +138,3 @@ def log(
 
 def _name(node: NodeId | None) -> str:
     return ALL_BROKERS if node is None else str(node)
-
-
-def _check_changes(put: Sequence[tuple[str, str]], drop: Sequence[str]) -> None:
-    names = [*(name for name, _ in put), *drop]
-    if not names:
-        raise click.UsageError("nothing to change: give --set or --unset")
-    if len(set(names)) < len(names):
-        raise click.UsageError("a setting can be changed only once at a time")

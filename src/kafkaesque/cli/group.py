@@ -1,4 +1,4 @@
-"""`kafkaesque group`: consumer groups, their offsets and their lag."""
+"""`kafkaesque group`: consumer groups and share groups, their offsets, lag and settings."""
 
 from collections.abc import Mapping, Sequence
 from typing import assert_never
@@ -6,7 +6,14 @@ from typing import assert_never
 import click
 
 from kafkaesque.cli.main import Group
-from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
+from kafkaesque.cli.options import (
+    NOT_DONE,
+    bootstrap_option,
+    check_changes,
+    json_option,
+    pairs,
+    yes_option,
+)
 from kafkaesque.cli.output import Output, Table, counted
 from kafkaesque.cli.positions import (
     AtOffset,
@@ -20,6 +27,7 @@ from kafkaesque.cli.positions import (
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.errors import Refused
 from kafkaesque.client.groups import GroupInfo
+from kafkaesque.client.settings import Kind
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND, Place
 from kafkaesque.errors import UnknownTopic
 from kafkaesque.types import NodeId, Offset
@@ -29,7 +37,7 @@ _NO_SUCH_GROUP = "GROUP_ID_NOT_FOUND"
 
 @click.group(cls=Group)
 def group() -> None:
-    """Inspect consumer groups and change their offsets."""
+    """Inspect consumer groups and share groups, and change their offsets."""
 
 
 @group.command("list", epilog="Example: kafkaesque group list")
@@ -38,8 +46,8 @@ def group() -> None:
 def list_(*, bootstrap: str, is_json: bool) -> None:
     """List the groups.
 
-    For each its name, state, kind and type: in classic groups a member assigns, in consumer groups
-    the broker does.
+    For each its name, state, kind and type: in classic groups a member assigns partitions, in
+    consumer groups the broker does, and members of share groups read partitions together.
     """
     output = Output(is_json=is_json)
     missing: set[NodeId] = set()
@@ -57,10 +65,14 @@ def list_(*, bootstrap: str, is_json: bool) -> None:
 def describe(*, group: str, bootstrap: str, is_json: bool) -> None:
     """Show the members and the lag.
 
-    For each partition the committed offset, the end, and how many records lie between.
+    For each partition the committed offset, the end, and how many records lie between. For a share
+    group the first offset that is not done, how many are not done, and its own settings.
     """
     with Admin(bootstrap) as admin:
         info = admin.groups.describe(group)
+        if info.is_share:
+            _describe_share(admin, info, Output(is_json=is_json))
+            return
         committed = admin.groups.offsets(group)
         read = {place for member in info.members for place in member.places}
         places = sorted(read | committed.keys())
@@ -112,8 +124,8 @@ def reset(
     """
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
-        _refuse_if_active(admin, group)
-        committed = admin.groups.offsets(group)
+        is_share = _is_share_and_idle(admin, group)
+        committed = _starts(admin, group) if is_share else admin.groups.offsets(group)
         places = _places(admin, topics, partitions, committed)
         if not places:
             raise click.UsageError(f"group {group} has no offsets: give a --topic")
@@ -130,10 +142,50 @@ def reset(
         if not is_sure:
             output.not_done(f"group {group} would move")
             return NOT_DONE
-        admin.groups.commit(group, targets)
+        if is_share:
+            admin.share_groups.set_starts(group, targets)
+        else:
+            admin.groups.commit(group, targets)
     if not is_json:
         output.done(f"group {group} was moved")
     return 0
+
+
+@group.command(epilog="Example: kafkaesque group alter jobs --set share.auto.offset.reset=earliest")
+@click.argument("group")
+@click.option(
+    "--set",
+    "put",
+    multiple=True,
+    callback=pairs,
+    metavar="NAME=VALUE",
+    help="Change a setting; may be repeated.",
+)
+@click.option(
+    "--unset", "drop", multiple=True, metavar="NAME", help="Reset a setting to its default."
+)
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Only check whether it is possible.")
+@bootstrap_option
+@json_option
+def alter(
+    *,
+    group: str,
+    put: Sequence[tuple[str, str]],
+    drop: Sequence[str],
+    is_dry_run: bool,
+    bootstrap: str,
+    is_json: bool,
+) -> int:
+    """Change settings of a group.
+
+    The group need not exist yet: where a share group begins is decided when its first member comes.
+    """
+    check_changes(put, drop)
+    with Admin(bootstrap) as admin:
+        admin.settings.alter(Kind.GROUP, group, dict(put), drop, is_dry_run=is_dry_run)
+    done = "settings could be changed" if is_dry_run else "settings changed"
+    Output(is_json=is_json).done(f"group {group}: {done}", group=group, changed=not is_dry_run)
+    return NOT_DONE if is_dry_run else 0
 
 
 @group.command(epilog="Example: kafkaesque group delete billing --yes")
@@ -151,7 +203,7 @@ def delete(*, groups: Sequence[str], is_sure: bool, bootstrap: str, is_json: boo
         found = [admin.groups.describe(name) for name in dict.fromkeys(groups)]
         if not is_sure:
             rows = [
-                (one.group, one.state, len(one.members), len(admin.groups.offsets(one.group)))
+                (one.group, one.state, len(one.members), len(_positions(admin, one)))
                 for one in found
             ]
             columns = ("group", "state", "members", "offsets")
@@ -162,6 +214,39 @@ def delete(*, groups: Sequence[str], is_sure: bool, bootstrap: str, is_json: boo
             admin.groups.delete(one.group)
             output.done(f"group {one.group} was deleted", group=one.group, deleted=True)
     return 0
+
+
+def _describe_share(admin: Admin, info: GroupInfo, output: Output) -> None:
+    standing = admin.share_groups.standing(info.group)
+    settings = admin.settings.changed(Kind.GROUP, info.group)
+    read = {place for member in info.members for place in member.places}
+    rows = []
+    for place in sorted(read | standing.keys()):
+        known = standing.get(place)
+        readers = [member.client for member in info.members if place in member.places]
+        start, lag = (None, None) if known is None else (known.start, known.lag)
+        rows.append((*place, start, lag, readers or None))
+    columns = ("topic", "partition", "start", "lag", "read by")
+    output.tables(
+        {"group": info.group, "state": info.state, "protocol": info.protocol},
+        [
+            _members(info),
+            Table(kind="partition", columns=columns, rows=rows),
+            Table(
+                kind="setting",
+                columns=("name", "value"),
+                rows=[(one.name, one.value) for one in settings],
+            ),
+        ],
+    )
+
+
+def _starts(admin: Admin, group: str) -> dict[Place, Offset]:
+    return {place: one.start for place, one in admin.share_groups.standing(group).items()}
+
+
+def _positions(admin: Admin, info: GroupInfo) -> Mapping[Place, Offset]:
+    return _starts(admin, info.group) if info.is_share else admin.groups.offsets(info.group)
 
 
 def _members(info: GroupInfo) -> Table:
@@ -204,17 +289,19 @@ def _existing(admin: Admin, topics: set[str]) -> list[Place]:
     return found
 
 
-def _refuse_if_active(admin: Admin, name: str) -> None:
+def _is_share_and_idle(admin: Admin, name: str) -> bool:
+    """Return whether it is a share group; raises Refused if it has members."""
     try:
-        members = admin.groups.describe(name).members
+        info = admin.groups.describe(name)
     except Refused as refused:
         if refused.code != _NO_SUCH_GROUP:
             raise
-        return  # its first offsets create it
-    if members:
+        return False  # its first offsets create it
+    if info.members:
         raise Refused(
-            f"group {name} has members ({len(members)}): stop them first", "NON_EMPTY_GROUP"
+            f"group {name} has members ({len(info.members)}): stop them first", "NON_EMPTY_GROUP"
         )
+    return info.is_share
 
 
 def _places(

@@ -53,7 +53,7 @@ SUMMARIES: Mapping[str, str] = {
     "demo": "Watch three brokers lose one of them and no records.",
     "dlq": "Inspect dead letters and send them back.",
     "doctor": "Report what is wrong with a cluster, and how to fix it.",
-    "group": "Inspect consumer groups and change their offsets.",
+    "group": "Inspect consumer groups and share groups, and change their offsets.",
     "log": "Inspect log files without a broker.",
     "pipeline": "Run ready-made jobs on Spark, and generate test data for them.",
     "produce": "Send the lines of a file, or of stdin, to a topic.",

@@ -61,3 +61,12 @@ def pairs(
             raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", ctx, param)
         found.append((name, value))
     return found
+
+
+def check_changes(put: Sequence[tuple[str, str]], drop: Sequence[str]) -> None:
+    """Refuse changes of settings that name none, or one of them twice."""
+    names = [*(name for name, _ in put), *drop]
+    if not names:
+        raise click.UsageError("nothing to change: give --set or --unset")
+    if len(set(names)) < len(names):
+        raise click.UsageError("a setting can be changed only once at a time")

@@ -19,6 +19,7 @@ from kafkaesque.client.producer import Producer
 from kafkaesque.client.producers import ProducerIdentity, new_producer
 from kafkaesque.client.router import Router, Surroundings
 from kafkaesque.client.settings import Settings
+from kafkaesque.client.share_groups import ShareGroups
 from kafkaesque.client.topics import Topics
 from kafkaesque.client.transactions import Transactions
 from kafkaesque.clock import SystemClock
@@ -53,6 +54,7 @@ class Admin:
         self.brokers = Brokers(self._router)
         self.topics = Topics(self._router)
         self.groups = Groups(self._router)
+        self.share_groups = ShareGroups(self._router)
         self.transactions = Transactions(self._router)
         self.features = Features(self._router)
         self.settings = Settings(self._router)

@@ -26,7 +26,7 @@ class FeatureInfo:
     finalized: int
     """The level at which all brokers work; 0 for none."""
     possible: int
-    """The highest level that every answering broker supports."""
+    """The highest level that every answering broker supports; 0 if one does not know it."""
 
 
 class Features:
@@ -38,7 +38,7 @@ class Features:
     def list(self) -> Sequence[FeatureInfo]:
         """Return every feature, by name; brokers that do not answer are ignored."""
         finalized: dict[str, int] = {}
-        supported: dict[str, list[int]] = {}
+        supported: list[Mapping[str, int]] = []
         epoch = -1
         for node in self._router.question(self._router.nodes):
             try:
@@ -48,11 +48,14 @@ class Features:
             if said.finalized_features_epoch > epoch:
                 epoch = said.finalized_features_epoch
                 finalized = {one.name: one.max_version_level for one in said.finalized_features}
-            for one in said.supported_features:
-                supported.setdefault(one.name, []).append(one.max_version)
+            supported.append({one.name: one.max_version for one in said.supported_features})
         return [
-            FeatureInfo(name=name, finalized=finalized.get(name, 0), possible=min(levels))
-            for name, levels in sorted(supported.items())
+            FeatureInfo(
+                name=name,
+                finalized=finalized.get(name, 0),
+                possible=min(levels.get(name, 0) for levels in supported),
+            )
+            for name in sorted(set().union(*supported))
         ]
 
     def finalize(self, levels: Mapping[str, int], *, is_dry_run: bool = False) -> None:

@@ -30,6 +30,7 @@ class Kind(StrEnum):
     LEADERLESS = "leaderless"
     DAMAGED = "damaged"
     OLD_COPY = "old-copy"
+    SHARES_STUCK = "shares-stuck"
     MIN_IN_SYNC = "min-in-sync"
     BROKER_DOWN = "broker-down"
     DISK = "disk"
@@ -307,6 +308,13 @@ def _told(now: Overview) -> Iterator[Finding]:
                 kind=Kind.CROWDED,
                 text=f"broker {node}: {told['crowded']}",
                 command="check its metric kafkaesque_limit_taken_ratio, and raise that setting",
+            )
+        if "shares-stuck" in told:
+            yield Finding(
+                kind=Kind.SHARES_STUCK,
+                text=f"broker {node}: {told['shares-stuck']}",
+                command="kafkaesque cluster status shows which brokers are down; "
+                "a share group without members goes with: kafkaesque group delete GROUP --yes",
             )
         if "leaderless" in told and all(now.is_led(one) for _, one in now.partitions()):
             yield Finding(

@@ -1,4 +1,4 @@
-"""Consumer groups, as an administrator sees and changes them."""
+"""Groups, as an administrator sees and changes them, and offsets of consumer groups."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +36,11 @@ from kafkaesque.wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
 )
+from kafkaesque.wire.messages.share_group_describe import (
+    ShareGroupDescribeMember,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
 
 _VERSION_MAX_BY_NAME = 9
 """OffsetCommit and OffsetFetch: later versions name topics by ids, which deleted topics lack."""
@@ -55,7 +60,7 @@ class GroupListing:
     protocol_type: str
     state: str
     type: str = ""
-    """`classic` if its members assign, `consumer` if its coordinator does."""
+    """`classic` if its members assign, `consumer` if its coordinator does; or `share`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,8 @@ class GroupInfo:
     state: str
     protocol: str
     members: tuple[MemberInfo, ...]
+    is_share: bool = False
+    """Whether its members read partitions together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +162,9 @@ class Groups:
         def ask() -> GroupInfo:
             said = self._router.ask_coordinator(group, request, DescribeGroupsResponse)
             one = first(said.groups, f"group {group}")
+            if _is_missing(one.error_code, one.group_state):
+                return self._describe_share(group)
             check(one.error_code, f"group {group}", one.error_message)
-            if one.group_state == _DEAD:  # how versions before 6 report a missing group
-                name = ErrorCode.GROUP_ID_NOT_FOUND.name
-                raise Refused(f"group {group}: there is no such group", name)
             return GroupInfo(
                 group=group,
                 state=one.group_state,
@@ -167,6 +173,24 @@ class Groups:
             )
 
         return self._router.question(ask)
+
+    def _describe_share(self, group: str) -> GroupInfo:
+        missing = ErrorCode.GROUP_ID_NOT_FOUND
+        if not self._router.serves(ShareGroupDescribeRequest):
+            raise Refused(f"group {group}: there is no such group", missing.name)
+        request = ShareGroupDescribeRequest(group_ids=(group,))
+        said = self._router.ask_coordinator(group, request, ShareGroupDescribeResponse)
+        one = first(said.groups, f"group {group}")
+        if _is_missing(one.error_code, one.group_state):
+            raise Refused(f"group {group}: there is no such group", missing.name)
+        check(one.error_code, f"group {group}", one.error_message)
+        return GroupInfo(
+            group=group,
+            state=one.group_state,
+            protocol=one.assignor_name,
+            members=tuple(_share_member(member) for member in one.members),
+            is_share=True,
+        )
 
     def offsets(self, group: str) -> dict[Place, Offset]:
         """Return a group's committed offsets, of all its partitions."""
@@ -284,6 +308,24 @@ def _listings(found: Iterable[ListGroupsResponse]) -> Sequence[GroupListing]:
         for one in said.groups
     ]
     return sorted(listings, key=lambda one: one.group)
+
+
+def _is_missing(code: int, state: str) -> bool:
+    """Return whether there is no such group: older versions only say that it is dead."""
+    return code == ErrorCode.GROUP_ID_NOT_FOUND or (code == ErrorCode.NONE and state == _DEAD)
+
+
+def _share_member(member: ShareGroupDescribeMember) -> MemberInfo:
+    return MemberInfo(
+        member=member.member_id,
+        client=member.client_id,
+        host=member.client_host.lstrip("/"),
+        places=tuple(
+            (topic.topic_name, index)
+            for topic in member.assignment.topic_partitions
+            for index in topic.partitions
+        ),
+    )
 
 
 def _member(member: DescribedGroupMember) -> MemberInfo:

@@ -41,6 +41,8 @@ class BrokerNode:
         self.clock = clock
         self.events = EventLog(clock, EVERY_LINE)
         self.broker: Broker | None = None
+        self.store: Store
+        """Its data folder, since it was last started."""
         self.life = 0
         """Counts the starts: callbacks for an earlier run must not reach this one."""
         self.is_ready = False
@@ -69,6 +71,7 @@ class BrokerNode:
         store = Store.open(
             self.disk, self._log_config, self.clock, self.node, self._on_failed, self.events
         )
+        self.store = store
         store.slices.on_wanted = partial(self.soon, store.slices.run)
         broker = Broker(
             self.node,

@@ -18,6 +18,7 @@ from kafkaesque.sim.broker_mischief import BrokerMischief
 from kafkaesque.sim.broker_rot import Rotting
 from kafkaesque.sim.broker_setters import Setters
 from kafkaesque.sim.broker_settings import BrokerSettings
+from kafkaesque.sim.broker_sharers import Sharers
 from kafkaesque.sim.broker_transactors import Transactors
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.checks import Violation
@@ -43,6 +44,8 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
     transactors.begin()
     members = GroupMembers(world)
     members.begin()
+    sharers = Sharers(world)
+    sharers.begin()
     setters = Setters(world)
     setters.begin()
     mischief.begin()
@@ -51,10 +54,13 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
     setters.stop()
     end_changes(world, growth)
     settle_members(world, members)
+    sharers.pause()
     make_peace(world, clients, transactors)
+    settle_sharers(world, sharers)
     mend_rot(world, mischief.rotting)
     check_end(world, clients)
     transactors.check_end()
+    sharers.check_end()
     setters.check_end()
     counts = dict(world.counts)
     brokers = [machine.broker for machine in world.nodes.values() if machine.broker is not None]
@@ -89,6 +95,19 @@ def settle_members(world: BrokerWorld, members: GroupMembers) -> None:
     if not world.run_until(is_done, _PEACE_STEPS_MAX):
         raise Violation("liveness: a group of the healed cluster never settles")
     members.stop()
+
+
+def settle_sharers(world: BrokerWorld, sharers: Sharers) -> None:
+    """Make the members of share groups accept what they get; all of it must come to them."""
+    sharers.calm_down()
+
+    def is_done() -> bool:
+        world.heal()
+        return sharers.are_done()
+
+    if not world.run_until(is_done, _PEACE_STEPS_MAX):
+        raise Violation("liveness: members of a share group do not get what is there for them")
+    sharers.pause()
 
 
 def make_peace(world: BrokerWorld, clients: BrokerClients, transactors: Transactors) -> None:

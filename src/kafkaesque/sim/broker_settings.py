@@ -45,6 +45,12 @@ class BrokerSettings:
     queries: int = 0
     """Number of queries that write batches, each of several transactions."""
 
+    sharers: int | None = 0
+    """Number of members of share groups; None leaves it to the seed."""
+
+    forgets: bool = False
+    """Whether a loss of power may take the end of the share groups' topic, on its only broker."""
+
     retention_ms: int | None = None
     """How long topics keep records; None leaves it to the broker."""
 
@@ -108,6 +114,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
                 consumer_session_timeout_ms=700,
                 consumer_heartbeat_ms=100,
                 consumer_hasty_heartbeat_ms=50,
+                share_state_partitions=2,
             ),
             transactions=TransactionConfig(state_partitions=2, prepared_ms_max=_PREPARED_MS_MAX),
             cluster=ClusterConfig(
@@ -138,6 +145,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
         transactors=chance.choice([0, 0, 2, 3]),
         members=None,
         queries=chance.choice([0, 0, 1, 2]),
+        sharers=None,
     )
 
 

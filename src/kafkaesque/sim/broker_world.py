@@ -349,6 +349,11 @@ class BrokerWorld(Schedule):
             self.groups[group].is_compacted = topic in (CATALOG_GROUP, *INTERNAL_TOPICS)
         if not self.groups[group].is_compacted:
             self.groups[group].retention_ms = self.settings.retention_ms
+        if self.groups[group].may_forget:
+            before = self.groups[group].committed_end
+            self.groups[group].forgot(replica, 0)
+            if self.groups[group].committed_end < before:
+                self.count("ends of logs forgotten")
         self._watches[replica] = Watch(replica, self.groups[group], self.clock.now_ms)
         install = replica.log.install
 

@@ -58,6 +58,8 @@ class GroupChecks:
         """Every acknowledged batch: its first offset and its values."""
         self.is_compacted = False
         """Once true, batches may have lost superseded records, or be gone."""
+        self.may_forget = False
+        """Once true, its only replica may have lost its end whenever it is opened."""
         self.retention_ms: int | None = None
         """How long records are kept, if known."""
         self._unwanted_below: Offset = 0

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.testing import Broker
@@ -28,6 +30,17 @@ def create(bootstrap: str, *topics: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(topic, 1) for topic in topics]).values():
         made.result(SECONDS_MAX)
+
+
+def start_at_the_beginning(bootstrap: str, group: str) -> None:
+    """Let a share group read its topics from their beginning; its own default is their end."""
+    change = ConfigEntry(
+        "share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET
+    )
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[change])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.incremental_alter_configs([resource]).values():
+        done.result(SECONDS_MAX)
 
 
 async def until(condition: Callable[[], bool]) -> None:

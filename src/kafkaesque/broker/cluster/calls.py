@@ -8,6 +8,7 @@ import msgspec
 from kafkaesque.broker.replication.copy_query import CopyAsked, CopyTold
 from kafkaesque.broker.replication.repair_ranges import RangeAnswer, RangeAsked
 from kafkaesque.machines.catalog import catalog_commands
+from kafkaesque.machines.queues import share_questions
 from kafkaesque.machines.transactions import transaction_questions
 
 Q = TypeVar("Q")
@@ -40,7 +41,12 @@ RANGE = CallKind[RangeAsked, RangeAnswer](7, RangeAsked, RangeAnswer)
 COPY = CallKind[CopyAsked, CopyTold](8, CopyAsked, CopyTold)
 """A question about the state of a copy, by a broker that wants to empty its own."""
 
+SHARE_STATE = CallKind[share_questions.ShareAsked, share_questions.ShareAnswer](
+    10, share_questions.ShareAsked, share_questions.ShareAnswer
+)
+"""A command for a coordinator of share state."""
+
 CALLS: Mapping[int, CallKind[Any, Any]] = {
-    kind.number: kind for kind in (COMMAND, TRANSACTION, RANGE, COPY)
+    kind.number: kind for kind in (COMMAND, TRANSACTION, RANGE, COPY, SHARE_STATE)
 }
 """Every kind, by its number."""

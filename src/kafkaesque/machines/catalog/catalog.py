@@ -21,6 +21,7 @@ from kafkaesque.machines.catalog.catalog_errors import (
 from kafkaesque.machines.catalog.catalog_records import (
     BROKER_PREFIX,
     CLUSTER_KEY,
+    GROUP_PREFIX,
     PRODUCER_IDS_KEY,
     REMOVED_KEY,
     SETTINGS_PREFIX,
@@ -30,12 +31,14 @@ from kafkaesque.machines.catalog.catalog_records import (
     BrokersRemoved,
     ClusterNamed,
     FeaturesSet,
+    GroupSettingsSet,
     ProducerIdsGiven,
     TopicPlaced,
     TopicSet,
     broker_of,
     broker_record,
     decode,
+    group_settings_record,
     newer_format,
     on_first,
     record,
@@ -111,6 +114,8 @@ class Catalog:
         """The numbers of removed brokers: one that comes back is refused."""
         self.broker_settings: dict[NodeId, Mapping[str, str]] = {}
         """Broker settings made at run time, by broker id; those of `ALL_BROKERS` hold for all."""
+        self.group_settings: dict[str, Mapping[str, str]] = {}
+        """Settings of single groups, by the group's name."""
         self._changed: dict[bytes, None] = {}
         self.topics_mark = object()
         """A new object whenever a topic is set or deleted."""
@@ -290,6 +295,8 @@ class Catalog:
                 self._finalized(features_of(value))
             case BrokerSettingsSet():
                 self.broker_settings[value.node] = value.settings
+            case GroupSettingsSet():
+                self.group_settings[value.group] = value.settings
 
     def _finalized(self, finalized: Finalized) -> None:
         said = shortfall("this broker", self._supports, finalized.levels)
@@ -311,6 +318,8 @@ class Catalog:
             yield broker_record(broker)
         for node, settings in self.broker_settings.items():
             yield settings_record(node, settings)
+        for group, settings in self.group_settings.items():
+            yield group_settings_record(group, settings)
         for topic in self._topics.values():
             yield topic_record(topic)
         for topic_id in sorted(self.buried):
@@ -364,6 +373,9 @@ class Catalog:
             return
         if key.startswith(SETTINGS_PREFIX):
             self.broker_settings.pop(int(key.removeprefix(SETTINGS_PREFIX)), None)
+            return
+        if key.startswith(GROUP_PREFIX):
+            self.group_settings.pop(key.removeprefix(GROUP_PREFIX).decode(), None)
             return
         if not key.startswith(TOPIC_PREFIX):
             raise newer_format()

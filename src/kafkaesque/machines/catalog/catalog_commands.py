@@ -148,6 +148,14 @@ class SetBrokerSettings(Command[Carried], array_like=True, frozen=True, kw_only=
     expected: dict[str, str] | None = None
 
 
+class SetGroupSettings(Command[Carried], array_like=True, frozen=True, kw_only=True, tag=14):
+    """Replace the settings of a group; refused if they are not the expected ones."""
+
+    group: str
+    settings: dict[str, str]
+    expected: dict[str, str] | None = None
+
+
 CatalogCommand: TypeAlias = (
     CreateTopic
     | DeleteTopic
@@ -162,6 +170,7 @@ CatalogCommand: TypeAlias = (
     | RemoveBroker
     | FinalizeFeatures
     | SetBrokerSettings
+    | SetGroupSettings
 )
 
 

@@ -29,6 +29,7 @@ from kafkaesque.machines.catalog.catalog_commands import (
     RegisterBroker,
     RemoveBroker,
     SetBrokerSettings,
+    SetGroupSettings,
     SetSettings,
     TakeProducerIds,
 )
@@ -40,6 +41,7 @@ from kafkaesque.machines.catalog.catalog_moves import (
     remove_broker,
 )
 from kafkaesque.machines.catalog.features import finalize, first_features
+from kafkaesque.machines.catalog.group_settings import set_group_settings
 from kafkaesque.machines.catalog.placement import Replicas, place
 from kafkaesque.machines.decision import Decision, Now, Reply, ReplyTo
 from kafkaesque.machines.machine import MachineRecord
@@ -61,6 +63,7 @@ _Plain: TypeAlias = (
     | RemoveBroker
     | FinalizeFeatures
     | SetBrokerSettings
+    | SetGroupSettings
 )
 """Commands whose answer says only that they were carried out."""
 
@@ -185,6 +188,10 @@ class CatalogDecider:
             case SetBrokerSettings():
                 return set_broker_settings(
                     catalog, command.node, command.settings, command.expected
+                )
+            case SetGroupSettings():
+                return set_group_settings(
+                    catalog, command.group, command.settings, command.expected
                 )
 
     def _place(self, command: CreateTopic) -> Sequence[Replicas]:

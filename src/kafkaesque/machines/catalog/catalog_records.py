@@ -15,7 +15,7 @@ from kafkaesque.machines.catalog.placement import Replicas
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.types import NodeId
 
-FORMAT = 6
+FORMAT = 7
 FIRST_BROKER: NodeId = 1
 """Holds all partitions of topics that name no replicas: there was only one broker then."""
 
@@ -26,6 +26,7 @@ BROKER_PREFIX = b"broker/"
 REMOVED_KEY = b"removed-brokers"
 FEATURES_KEY = b"features"
 SETTINGS_PREFIX = b"broker-settings/"
+GROUP_PREFIX = b"group-settings/"
 
 
 class TopicSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1):
@@ -104,6 +105,13 @@ class BrokerSettingsSet(msgspec.Struct, array_like=True, frozen=True, kw_only=Tr
     settings: dict[str, str]
 
 
+class GroupSettingsSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=9):
+    """The settings of a group; only written from the level that knows this record."""
+
+    group: str
+    settings: dict[str, str]
+
+
 Value: TypeAlias = (
     TopicSet
     | ClusterNamed
@@ -113,6 +121,7 @@ Value: TypeAlias = (
     | BrokersRemoved
     | FeaturesSet
     | BrokerSettingsSet
+    | GroupSettingsSet
 )
 
 _encoder = msgspec.msgpack.Encoder()
@@ -162,6 +171,14 @@ def settings_record(node: NodeId, settings: Mapping[str, str]) -> MachineRecord:
     if not settings:
         return MachineRecord(settings_key(node), None)
     return record(settings_key(node), BrokerSettingsSet(node=node, settings=dict(settings)))
+
+
+def group_settings_record(group: str, settings: Mapping[str, str]) -> MachineRecord:
+    """Return the record of a group's settings; without a value none are set."""
+    key = GROUP_PREFIX + group.encode()
+    if not settings:
+        return MachineRecord(key, None)
+    return record(key, GroupSettingsSet(group=group, settings=dict(settings)))
 
 
 def topic_record(topic: Topic) -> MachineRecord:

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from kafkaesque.machines.catalog.placement import Replicas
 from kafkaesque.types import NodeId
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
 """Topics that hold machines' state: clients may read them, only brokers write to them."""
 
 

@@ -10,7 +10,9 @@ and each can be rolled back until the level is finalised.
                           2       the record of feature levels itself
                           3       topic settings that older brokers refuse (`topic_settings.py`)
                           4       broker settings (`dynamic_settings.py`)
+                          5       group settings (`group_settings.py`)
     group.version         1       groups of the consumer protocol
+    share.version         1       share groups
     transaction.version   1       transactions as clients before KIP-890 speak them
                           2       an epoch for each transaction
 
@@ -32,14 +34,18 @@ Range: TypeAlias = tuple[int, int]
 
 CATALOG_VERSION = "catalog.version"
 GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
 TRANSACTION_VERSION = "transaction.version"
 
-CATALOG_VERSION_LAST = 4
+CATALOG_VERSION_LAST = 5
 FEATURES_SINCE = 2
 """From this catalog level, its log may hold finalised levels."""
 
 SETTINGS_SINCE = 4
 """From this catalog level, its log may hold broker settings."""
+
+GROUP_SETTINGS_SINCE = 5
+"""From this catalog level, its log may hold group settings."""
 
 UNSAID: Mapping[str, Range] = {
     CATALOG_VERSION: (1, 1),
@@ -66,7 +72,9 @@ class Finalized(Struct, frozen=True, kw_only=True):
 
 def supported(catalog_version_max: int = CATALOG_VERSION_LAST) -> Mapping[str, Range]:
     """Return what this version supports; tests can make it act as an older one."""
-    return {**UNSAID, CATALOG_VERSION: (1, min(catalog_version_max, CATALOG_VERSION_LAST))}
+    newest = min(catalog_version_max, CATALOG_VERSION_LAST)
+    share = {SHARE_VERSION: (1, 1)} if newest >= GROUP_SETTINGS_SINCE else {}
+    return {**UNSAID, **share, CATALOG_VERSION: (1, newest)}
 
 
 def shortfall(who: str, ranges: Mapping[str, Range], levels: Mapping[str, int]) -> str | None:
@@ -142,7 +150,10 @@ def _check_support(broker: Registration, changes: Mapping[str, int]) -> None:
 
 def _check_change(name: str, before: int | None, level: int, *, can_lower: bool) -> None:
     if before is None:
-        raise InvalidLevel(f"there is no feature {name}")
+        # A cluster of older brokers has no level of a feature that they did not know.
+        if name not in supported():
+            raise InvalidLevel(f"there is no feature {name}")
+        before = 0
     if level >= before:
         return
     if name not in _GOES_BACK:

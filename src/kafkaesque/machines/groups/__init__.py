@@ -1,3 +1,4 @@
-"""Consumer groups as a machine. Here are classic groups, groups whose coordinator assigns, the way
-from one kind to the other, and committed offsets. May import `catalog`, not `transactions`.
+"""Consumer groups and share groups as a machine. Here are classic groups, groups whose coordinator
+assigns, the way from one of these kinds to the other, committed offsets, and share groups. May
+import `catalog`, not `transactions`.
 """

@@ -7,8 +7,9 @@ numbers of every topic to the same member, so that topics partitioned alike can 
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from itertools import chain
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -17,8 +18,11 @@ from kafkaesque.machines.groups.group_errors import UnsupportedAssignor
 
 Shares = dict[str, set[TopicPartition]]
 
-_ROUNDS_MAX = 100
+ROUNDS_MAX = 100
 """Limit on rounds that balance unlike members: each one improves it, two or three are enough."""
+
+ItemT = TypeVar("ItemT", bound=Hashable)
+HolderT = TypeVar("HolderT", bound=Hashable)
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -64,26 +68,37 @@ def assign_uniform(members: Sequence[Candidate], topics: Mapping[bytes, int]) ->
     return _uniform_unlike(ordered, topics)
 
 
-def _places(topics: Mapping[bytes, int], wanted: Set[bytes]) -> list[TopicPartition]:
+def places_of(topics: Mapping[bytes, int], wanted: Set[bytes]) -> list[TopicPartition]:
+    """Return all partitions of the wanted topics."""
     return [(topic, i) for topic, count in topics.items() if topic in wanted for i in range(count)]
 
 
 def _uniform_alike(members: Sequence[Candidate], topics: Mapping[bytes, int]) -> Shares:
-    free = dict.fromkeys(_places(topics, members[0].topics))
-    size, rest = divmod(len(free), len(members))
-    kept = {one.member_id: [p for p in sorted(one.before) if p in free] for one in members}
-    # Members with most partitions get the larger quotas, so that as few as possible must move.
-    by_count = sorted(members, key=lambda one: -len(kept[one.member_id]))
-    shares: Shares = {}
-    for number, one in enumerate(by_count):
+    return spread(
+        places_of(topics, members[0].topics),
+        {one.member_id: sorted(one.before) for one in members},
+    )
+
+
+def spread(
+    items: Iterable[ItemT], before: Mapping[HolderT, Sequence[ItemT]]
+) -> dict[HolderT, set[ItemT]]:
+    """Give each item to one holder, all holders the same number; they keep what they had."""
+    free = dict.fromkeys(items)
+    size, rest = divmod(len(free), len(before))
+    kept = {holder: [one for one in had if one in free] for holder, had in before.items()}
+    # Holders of most items get the larger quotas, so that as few as possible must move.
+    by_count = sorted(before, key=lambda holder: -len(kept[holder]))
+    shares: dict[HolderT, set[ItemT]] = {}
+    for number, holder in enumerate(by_count):
         quota = size + (number < rest)
-        mine = [p for p in kept[one.member_id] if p in free][:quota]
-        shares[one.member_id] = set(mine)
-        for place in mine:
-            del free[place]
+        mine = [one for one in kept[holder] if one in free][:quota]
+        shares[holder] = set(mine)
+        for one in mine:
+            del free[one]
     left = iter(free)
-    for number, one in enumerate(by_count):
-        share = shares[one.member_id]
+    for number, holder in enumerate(by_count):
+        share = shares[holder]
         for _ in range(size + (number < rest) - len(share)):
             share.add(next(left))
     return shares
@@ -119,7 +134,7 @@ def _balance(
     owner: dict[TopicPartition, str], readers: Mapping[bytes, Sequence[str]], load: Counter[str]
 ) -> None:
     """Move partitions from members that have more to members that have fewer and want them."""
-    for _ in range(_ROUNDS_MAX):
+    for _ in range(ROUNDS_MAX):
         has_moved = False
         for place in sorted(owner):
             name = owner[place]

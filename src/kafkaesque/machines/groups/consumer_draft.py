@@ -5,6 +5,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from kafkaesque.machines.groups.assigned_group import member_records, topics_bytes
 from kafkaesque.machines.groups.assignors import ASSIGNORS, Candidate, chosen_assignor
 from kafkaesque.machines.groups.consumer_member import ConsumerMember
 from kafkaesque.machines.groups.consumer_topics import TopicFinder
@@ -15,9 +16,7 @@ from kafkaesque.machines.groups.group_records import (
     TopicSaved,
     to_record,
 )
-from kafkaesque.machines.groups.group_room import TOPIC_BYTES
 from kafkaesque.machines.machine import MachineRecord
-from kafkaesque.text_size import chars_bytes
 
 
 class Draft:
@@ -107,14 +106,5 @@ class Draft:
             records.append(to_record(GroupKey(self._name), self._saved))
         gone = [member_id for member_id in self._before if member_id not in self.members]
         records += [to_record(MemberKey(self._name, member_id), None) for member_id in gone]
-        for member_id, member in self.members.items():
-            before = self._before.get(member_id)
-            if before is not member and before != member:
-                records.append(to_record(MemberKey(self._name, member_id), member.saved()))
+        records += member_records(self._name, self._before, self.members.values())
         return records
-
-
-def topics_bytes(saved: ConsumerGroupSaved | None) -> int:
-    """Return the approximate memory taken by the topics that a group's target was computed from."""
-    topics = () if saved is None else saved.topics
-    return sum(chars_bytes(one.name) + TOPIC_BYTES for one in topics)

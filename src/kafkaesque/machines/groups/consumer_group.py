@@ -11,7 +11,7 @@ on a draft, which becomes records; only `apply` and `apply_member` change the gr
     Stable       every member does
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import GroupError
 from kafkaesque.machines.decision import Decision, Now, ReplyTo
+from kafkaesque.machines.groups.assigned_group import AssignedGroup
 from kafkaesque.machines.groups.assignors import DEFAULT, check_assignor
 from kafkaesque.machines.groups.consumer_commands import (
     AWAY,
@@ -29,7 +30,7 @@ from kafkaesque.machines.groups.consumer_commands import (
     ConsumerView,
     TopicsKnown,
 )
-from kafkaesque.machines.groups.consumer_draft import Draft, topics_bytes
+from kafkaesque.machines.groups.consumer_draft import Draft
 from kafkaesque.machines.groups.consumer_member import NOTHING, ConsumerMember, Places, reconciled
 from kafkaesque.machines.groups.consumer_topics import TopicFinder
 from kafkaesque.machines.groups.group_commands import (
@@ -43,7 +44,6 @@ from kafkaesque.machines.groups.group_commands import (
 from kafkaesque.machines.groups.group_errors import (
     FencedInstance,
     FencedMember,
-    GroupFull,
     IllegalGeneration,
     StaleMember,
     UnknownMember,
@@ -52,14 +52,10 @@ from kafkaesque.machines.groups.group_errors import (
 from kafkaesque.machines.groups.group_records import (
     ConsumerGroupSaved,
     ConsumerMemberSaved,
-    GroupKey,
-    MemberKey,
-    to_record,
 )
 from kafkaesque.machines.groups.group_room import GroupRoom
 from kafkaesque.machines.groups.migration import downgraded
 from kafkaesque.machines.groups.subscription import CONSUMER
-from kafkaesque.machines.machine import MachineRecord
 
 
 class ConsumerGroupState(StrEnum):
@@ -81,7 +77,7 @@ class Step(NamedTuple):
     topics: TopicsKnown
 
 
-class ConsumerGroup:
+class ConsumerGroup(AssignedGroup[ConsumerMember, ConsumerGroupSaved]):
     """One group. Its decisions go into a `Decision`; refusals are raised."""
 
     protocol_type = CONSUMER
@@ -89,14 +85,8 @@ class ConsumerGroup:
     def __init__(
         self, name: str, config: GroupConfig, room: GroupRoom, first_epoch: int = 0
     ) -> None:
-        self.name = name
-        self.bytes = 0
-        """Its approximate memory, which follows from the group's record and the members."""
-        self.members: dict[str, ConsumerMember] = {}
-        self.saved: ConsumerGroupSaved | None = None
+        super().__init__(name, config, room)
         self._first_epoch = first_epoch
-        self._config = config
-        self._room = room
         self._owners: dict[TopicPartition, str] = {}
         """The member that reads or is about to release a partition; follows from the members."""
         self._instances: dict[str, str] = {}
@@ -108,10 +98,6 @@ class ConsumerGroup:
         """When members must have released their partitions, or joined again."""
 
     # ── views ────────────────────────────────────────────────────────────────────────────────
-
-    def configure(self, config: GroupConfig) -> None:
-        """Apply new settings to later decisions."""
-        self._config = config
 
     @property
     def epoch(self) -> int:
@@ -126,26 +112,6 @@ class ConsumerGroup:
         if all(one.is_settled(self.epoch) for one in self.members.values()):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
-
-    @property
-    def is_void(self) -> bool:
-        """Whether nothing at all is known of it."""
-        return self.saved is None and not self.members
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it has no members, not even joining ones."""
-        return not self.members
-
-    @property
-    def is_saved(self) -> bool:
-        """Whether there is a record of it."""
-        return self.saved is not None
-
-    @property
-    def changed_ms(self) -> int:
-        """When it was last rebalanced, by the wall clock."""
-        return 0 if self.saved is None else self.saved.changed_ms
 
     def view(self) -> GroupView:
         """Return the group as an administrator sees it."""
@@ -253,19 +219,6 @@ class ConsumerGroup:
                     raise UnreleasedInstance("another member with this instance id has not left")
                 return holder
         return self.members.get(command.member_id)
-
-    def _check_room(self, before: ConsumerMember, member: ConsumerMember, *, is_new: bool) -> None:
-        config = self._config
-        size = member.size
-        if size > config.member_bytes_max:
-            raise GroupFull(f"a member's metadata is limited to {config.member_bytes_max} bytes")
-        if is_new and len(self.members) >= config.members_max:
-            raise GroupFull(f"a group has at most {config.members_max} members")
-        if is_new or member.bytes > before.bytes:
-            others = sum(m.size for m in self.members.values() if m.member_id != before.member_id)
-            if others + size > config.group_bytes_max:
-                raise GroupFull(f"a group's metadata is limited to {config.group_bytes_max} bytes")
-            self._room.check(self.name, self.bytes + member.bytes - (0 if is_new else before.bytes))
 
     def _checked(self, command: ConsumerHeartbeat) -> ConsumerMember:
         member = self._found(Identity(member_id=command.member_id, instance_id=command.instance_id))
@@ -419,11 +372,6 @@ class ConsumerGroup:
 
     # ── applying ─────────────────────────────────────────────────────────────────────────────
 
-    def apply(self, saved: ConsumerGroupSaved | None) -> None:
-        """Apply the group's record."""
-        self.bytes += topics_bytes(saved) - topics_bytes(self.saved)
-        self.saved = saved
-
     def apply_member(self, member_id: str, saved: ConsumerMemberSaved | None) -> None:
         """Apply a member's record."""
         old = self.members.get(member_id)
@@ -445,13 +393,6 @@ class ConsumerGroup:
             self._owners[place] = member_id
         if member.instance_id is not None:
             self._instances[member.instance_id] = member_id
-
-    def records(self) -> Iterator[MachineRecord]:
-        """Return records that rebuild the durable state."""
-        if self.saved is not None:
-            yield to_record(GroupKey(self.name), self.saved)
-        for member in self.members.values():
-            yield to_record(MemberKey(self.name, member.member_id), member.saved())
 
 
 def entering(member_id: str, known: ConsumerMember | None) -> ConsumerMember:

@@ -12,15 +12,19 @@ heartbeats brings it one step closer:
 Partitions that stay in its target are never taken from it, and it never stops reading them.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaesque.machines.groups.consumer_commands import ConsumerHeartbeat, ConsumerMemberView
 from kafkaesque.machines.groups.group_commands import TopicPartition, said_bytes
-from kafkaesque.machines.groups.group_records import ClassicSaved, ConsumerMemberSaved, PlacesSaved
+from kafkaesque.machines.groups.group_records import (
+    ClassicSaved,
+    ConsumerMemberSaved,
+    packed,
+    unpacked,
+)
 from kafkaesque.machines.groups.group_room import MEMBER_BYTES, NAME_BYTES, PLACE_BYTES
 from kafkaesque.text_size import chars_bytes
 
@@ -66,9 +70,9 @@ class ConsumerMember(Struct, frozen=True, kw_only=True):
             assignor=saved.assignor,
             epoch=saved.epoch,
             previous_epoch=saved.previous_epoch,
-            assigned=_unpacked(saved.assigned),
-            revoking=_unpacked(saved.revoking),
-            target=_unpacked(saved.target),
+            assigned=unpacked(saved.assigned),
+            revoking=unpacked(saved.revoking),
+            target=unpacked(saved.target),
             classic=saved.classic,
         )
 
@@ -85,9 +89,9 @@ class ConsumerMember(Struct, frozen=True, kw_only=True):
             assignor=self.assignor,
             epoch=self.epoch,
             previous_epoch=self.previous_epoch,
-            assigned=_packed(self.assigned),
-            revoking=_packed(self.revoking),
-            target=_packed(self.target),
+            assigned=packed(self.assigned),
+            revoking=packed(self.revoking),
+            target=packed(self.target),
             classic=self.classic,
         )
 
@@ -185,14 +189,3 @@ def reconciled(
         assigned=kept | given,
         revoking=NOTHING,
     )
-
-
-def _packed(places: Iterable[TopicPartition]) -> PlacesSaved:
-    by_topic: defaultdict[bytes, list[int]] = defaultdict(list)
-    for topic_id, partition in sorted(places):
-        by_topic[topic_id].append(partition)
-    return tuple((topic_id, tuple(some)) for topic_id, some in by_topic.items())
-
-
-def _unpacked(saved: PlacesSaved) -> Places:
-    return frozenset((topic_id, index) for topic_id, some in saved for index in some)

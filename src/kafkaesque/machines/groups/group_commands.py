@@ -9,6 +9,7 @@ from kafkaesque.errors import GroupError, KafkaesqueError
 from kafkaesque.machines.decision import Command
 from kafkaesque.machines.groups.consumer_commands import ConsumerTold, ConsumerView, TopicsKnown
 from kafkaesque.machines.groups.group_records import CommittedOffset
+from kafkaesque.machines.groups.share_commands import ShareGroupReady, ShareTold, ShareView
 from kafkaesque.text_size import chars_bytes
 
 _PROTOCOL_BYTES = 64
@@ -104,7 +105,9 @@ class GroupView(Struct, frozen=True, kw_only=True):
     protocol: str
     members: tuple[MemberView, ...] = ()
     consumers: ConsumerView | None = None
-    """Set for a group whose coordinator assigns: its members are listed here."""
+    """Set for a consumer group whose coordinator assigns: its members are listed here."""
+    shares: ShareView | None = None
+    """Set for a share group, likewise."""
 
 
 class Described(Struct, frozen=True, kw_only=True):
@@ -244,5 +247,7 @@ Answer: TypeAlias = (
     | Fetched
     | TransactionEnded
     | ConsumerTold
+    | ShareTold
+    | ShareGroupReady
     | KafkaesqueError
 )

@@ -55,6 +55,10 @@ class FencedMember(GroupError):
     """The member claims an epoch that it is not in: it must give up everything and join again."""
 
 
+class InvalidHeartbeat(GroupError):
+    """A member of a share group sends what no client may send."""
+
+
 class StaleMember(GroupError):
     """The member's epoch is over: it must learn the new one first."""
 

@@ -5,7 +5,8 @@ Keys and values are msgpack arrays whose first element is their tag
 deleted and recreated under its old name has another id, and so inherits none.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -40,7 +41,7 @@ class PendingKey(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=3):
 
 
 class MemberKey(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=4):
-    """The key of a member of a consumer group."""
+    """The key of a member of a consumer group or a share group."""
 
     group: str
     member_id: str
@@ -50,6 +51,19 @@ Key: TypeAlias = GroupKey | OffsetKey | PendingKey | MemberKey
 
 PlacesSaved: TypeAlias = tuple[tuple[bytes, tuple[int, ...]], ...]
 """Partitions by the id of their topic."""
+
+
+def packed(places: Iterable[tuple[bytes, int]]) -> PlacesSaved:
+    """Return partitions as they are written."""
+    by_topic: defaultdict[bytes, list[int]] = defaultdict(list)
+    for topic_id, partition in sorted(places):
+        by_topic[topic_id].append(partition)
+    return tuple((topic_id, tuple(some)) for topic_id, some in by_topic.items())
+
+
+def unpacked(saved: PlacesSaved) -> frozenset[tuple[bytes, int]]:
+    """Return partitions from what was written."""
+    return frozenset((topic_id, index) for topic_id, some in saved for index in some)
 
 
 class MemberSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -133,6 +147,29 @@ class ConsumerMemberSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=
     """Set for a member that speaks the classic protocol."""
 
 
+class ShareGroupSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=5):
+    """The durable state of a share group as a whole."""
+
+    epoch: int
+    changed_ms: int
+    """The wall time of this record."""
+    topics: tuple[TopicSaved, ...]
+    """All topics that members want, as they were when this epoch's target was computed."""
+
+
+class ShareMemberSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=6):
+    """One member of a share group."""
+
+    rack_id: str
+    client_id: str
+    client_host: str
+    names: tuple[str, ...]
+    epoch: int
+    previous_epoch: int
+    assigned: PlacesSaved
+    target: PlacesSaved
+
+
 class CommittedOffset(msgspec.Struct, array_like=True, frozen=True, gc=False, kw_only=True, tag=2):
     """A group's position in a partition."""
 
@@ -143,13 +180,20 @@ class CommittedOffset(msgspec.Struct, array_like=True, frozen=True, gc=False, kw
     committed_ms: int
 
 
-Value: TypeAlias = Generation | CommittedOffset | ConsumerGroupSaved | ConsumerMemberSaved
+Value: TypeAlias = (
+    Generation
+    | CommittedOffset
+    | ConsumerGroupSaved
+    | ConsumerMemberSaved
+    | ShareGroupSaved
+    | ShareMemberSaved
+)
 
 _VALUES: Mapping[type, tuple[type, ...]] = {
-    GroupKey: (Generation, ConsumerGroupSaved),
+    GroupKey: (Generation, ConsumerGroupSaved, ShareGroupSaved),
     OffsetKey: (CommittedOffset,),
     PendingKey: (CommittedOffset,),
-    MemberKey: (ConsumerMemberSaved,),
+    MemberKey: (ConsumerMemberSaved, ShareMemberSaved),
 }
 """Which values each kind of key may have."""
 

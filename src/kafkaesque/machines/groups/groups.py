@@ -1,11 +1,13 @@
-"""All groups of one partition of `__consumer_offsets`, of both kinds, with their offsets.
+"""All groups of one partition of `__consumer_offsets`, of all three kinds, with their offsets.
 
 A machine (`machines/machine.py`) with one addition: deciding may also change a group's *soft*
 state, which is in no record and lost on restart (`machines/groups/group_life.py` lists it). A group
-is classic, or its coordinator assigns (`machines/groups/consumer_group.py`). The first member to
-join an empty group decides its kind, and a group with members may change, too
-(`machines/groups/migration.py`). Every command gives a `Decision`: its records are to be written at
-once, and its answers given when they are committed. A raised error is an answer, too.
+is classic, or its coordinator assigns (`machines/groups/consumer_group.py`), or it is a share group
+(`machines/groups/share_group.py`). The first member to join an empty group decides between the
+first two kinds, and a group with members may change, too (`machines/groups/migration.py`). A share
+group never has offsets, and remains one until it is deleted. Every command gives a `Decision`: its
+records are to be written at once, and its answers given when they are committed. A raised error is
+an answer, too.
 """
 
 from collections.abc import Collection, Iterator
@@ -61,6 +63,8 @@ from kafkaesque.machines.groups.group_records import (
     MemberKey,
     OffsetKey,
     PendingKey,
+    ShareGroupSaved,
+    ShareMemberSaved,
     from_record,
     to_record,
 )
@@ -68,24 +72,32 @@ from kafkaesque.machines.groups.group_room import GroupRoom
 from kafkaesque.machines.groups.group_timers import GroupTimers
 from kafkaesque.machines.groups.migration import upgraded
 from kafkaesque.machines.groups.mixed_group import MixedGroup
+from kafkaesque.machines.groups.share_commands import (
+    CreateShareGroup,
+    ShareGroupReady,
+    ShareHeartbeat,
+)
+from kafkaesque.machines.groups.share_group import ShareGroup
 from kafkaesque.machines.groups.subscription import CONSUMER
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.text_size import utf8_bytes
 
-Group: TypeAlias = ClassicGroup | MixedGroup
+ReadersGroup: TypeAlias = ClassicGroup | MixedGroup
+"""A group in which each partition has one reader, and an offset."""
+Group: TypeAlias = ReadersGroup | ShareGroup
+AdminCommand: TypeAlias = CreateShareGroup | DescribeGroups | DeleteGroup | DeleteOffsets
 GroupCommand: TypeAlias = (
     Join
     | Sync
     | Heartbeat
     | ConsumerHeartbeat
+    | ShareHeartbeat
     | Leave
     | Commit
     | TransactionalCommit
     | TransactionEnd
     | FetchOffsets
-    | DeleteOffsets
-    | DescribeGroups
-    | DeleteGroup
+    | AdminCommand
 )
 
 
@@ -139,6 +151,8 @@ class Groups:
                 return self.heartbeat(command, to, now)
             case ConsumerHeartbeat():
                 return self.consumer_heartbeat(command, to, now)
+            case ShareHeartbeat():
+                return self.share_heartbeat(command, to, now)
             case Commit():
                 return self.commit(command, to, now)
             case FetchOffsets(group=group, member=member, epoch=epoch):
@@ -153,12 +167,8 @@ class Groups:
                 return self.sync(command, to, now)
             case Leave():
                 return self.leave(command, to, now)
-            case DescribeGroups(groups=names):
-                return self.describe(names, to)
-            case DeleteGroup(group=group):
-                return self.delete(group, to)
-            case DeleteOffsets(group=group, places=places):
-                return self.delete_offsets(group, places, to)
+            case CreateShareGroup() | DescribeGroups() | DeleteGroup() | DeleteOffsets():
+                return self._administer(command, to, now)
 
     # ── members ──────────────────────────────────────────────────────────────────────────────
 
@@ -171,6 +181,8 @@ class Groups:
         if not config.session_timeout_ms_min <= timeout_ms <= config.session_timeout_ms_max:
             raise InvalidSessionTimeout(f"a session timeout of {timeout_ms} ms is not allowed")
         group = self._groups.get(command.group)
+        if isinstance(group, ShareGroup):
+            raise InconsistentProtocol("this is a share group")
         if group is None:
             if command.member_id:
                 raise UnknownMember("the group does not exist, so it has no members")
@@ -206,7 +218,7 @@ class Groups:
 
     def consumer_heartbeat(self, command: ConsumerHeartbeat, to: ReplyTo, now: Now) -> Decision:
         """Take a heartbeat for a group whose coordinator assigns; may create the group."""
-        group = self._groups.get(command.group)
+        group = self._readers(command.group)
         if isinstance(group, MixedGroup):
             out = Decision()
             group.heartbeat(command, to, now, out)
@@ -240,6 +252,24 @@ class Groups:
         group.dismiss_all(RebalanceInProgress("the group changes its protocol: join again"), out)
         return out
 
+    def share_heartbeat(self, command: ShareHeartbeat, to: ReplyTo, now: Now) -> Decision:
+        """Take a heartbeat for a share group; may create the group."""
+        command.check()
+        name = command.group
+        group = self._groups.get(name)
+        out = Decision()
+        if isinstance(group, ShareGroup):
+            group.heartbeat(command, to, now, out)
+            self._look_after(group, now)
+            return out
+        self._check_no_readers(name)
+        if command.epoch != JOINING:
+            raise UnknownMember("the group does not exist, so it has no members")
+        self._check_made(name)
+        # It is added to the groups when its first record is applied.
+        ShareGroup(name, self._config, self._room).heartbeat(command, to, now, out)
+        return out
+
     def sync(self, command: Sync, to: ReplyTo, now: Now) -> Decision:
         """Give a member its assignment, at once or later."""
         group = self._joined_group(command.group)
@@ -268,8 +298,8 @@ class Groups:
             raise InvalidGroup("the group's name is empty")
         out = Decision()
         group = self._groups.get(command.group)
-        if group is None:
-            unknown = UnknownMember("the group does not exist, so it has no members")
+        if group is None or isinstance(group, ShareGroup):
+            unknown = UnknownMember("the group has no members that could leave in this way")
             out.reply(to, Left(failures=(unknown,) * len(command.members)))
             return out
         group.leave(command, to, now, out)
@@ -290,7 +320,7 @@ class Groups:
 
     def commit(self, command: Commit, to: ReplyTo, now: Now) -> Decision:
         """Store offsets, from a member of the current generation or for a group without members."""
-        group = self._groups.get(command.group)
+        group = self._readers(command.group)
         if group is None:
             if command.generation >= 0:
                 raise IllegalGeneration("the group does not exist, so it has no generation")
@@ -312,7 +342,7 @@ class Groups:
     ) -> Decision:
         """Store offsets that take effect when the producer's transaction commits."""
         commit, name = command.commit, command.commit.group
-        group = self._groups.get(name)
+        group = self._readers(name)
         if group is not None:
             group.check_transactional_commit(commit, now)
         elif commit.generation >= 0:
@@ -356,7 +386,9 @@ class Groups:
         self, name: str, places: Collection[tuple[str, TopicPartition]], to: ReplyTo
     ) -> Decision:
         """Delete offsets, each given with its topic's name, unless a member reads that topic."""
-        group = self._existing(name)
+        group = self._readers(name)
+        if group is None:
+            raise UnknownGroup(f"there is no group {name!r}")
         if group.members and group.protocol_type != CONSUMER:
             raise GroupNotEmpty("it is unknown which topics the members of this group read")
         out = Decision()
@@ -374,13 +406,16 @@ class Groups:
         return Decision(records=records + self._pending.forget_topic(topic_id))
 
     def expire(self, now: Now) -> Decision:
-        """Expire offsets of groups that have long been empty, and empty groups without offsets."""
+        """Expire offsets of groups that have long been empty, and empty groups without offsets.
+
+        Share groups stay until they are deleted: what they have read is not stored here.
+        """
         out = Decision()
         if now.ages is None:
             return out
         retention_ms = self._config.offsets_retention_ms
         for name, group in self._groups.items():
-            if not group.is_idle:
+            if isinstance(group, ShareGroup) or not group.is_idle:
                 continue
             expired = self._offsets.forget_older(name, group.changed_ms, now.ages, retention_ms)
             out.records += expired
@@ -391,6 +426,17 @@ class Groups:
 
     # ── administration ───────────────────────────────────────────────────────────────────────
 
+    def _administer(self, command: AdminCommand, to: ReplyTo, now: Now) -> Decision:
+        match command:
+            case CreateShareGroup(group=group):
+                return self.create_share_group(group, to, now)
+            case DescribeGroups(groups=names):
+                return self.describe(names, to)
+            case DeleteGroup(group=group):
+                return self.delete(group, to)
+            case DeleteOffsets(group=group, places=places):
+                return self.delete_offsets(group, places, to)
+
     def describe(self, names: Collection[str] | None, to: ReplyTo) -> Decision:
         """Describe these groups, or all of them."""
         wanted = self._groups if names is None else names
@@ -399,9 +445,28 @@ class Groups:
         out.reply(to, Described(groups=tuple(found)))
         return out
 
+    def create_share_group(self, name: str, to: ReplyTo, now: Now) -> Decision:
+        """Create a share group without members, unless there is one."""
+        if not name:
+            raise InvalidGroup("the group's name is empty")
+        group = self._groups.get(name)
+        out = Decision()
+        if isinstance(group, ShareGroup):
+            if group.members:
+                raise GroupNotEmpty("the share group has members")
+        else:
+            self._check_no_readers(name)
+            self._check_made(name)
+            saved = ShareGroupSaved(epoch=1, changed_ms=now.wall_ms, topics=())
+            out.records.append(to_record(GroupKey(name), saved))
+        out.reply(to, ShareGroupReady())
+        return out
+
     def delete(self, name: str, to: ReplyTo) -> Decision:
         """Delete a group without members, and its offsets."""
-        group = self._existing(name)
+        group = self._groups.get(name)
+        if group is None:
+            raise UnknownGroup(f"there is no group {name!r}")
         if group.members:
             raise GroupNotEmpty("a group with members cannot be deleted")
         out = Decision(records=self._offsets.forget_group(name))
@@ -425,9 +490,14 @@ class Groups:
             case MemberKey(name, member_id), ConsumerMemberSaved():
                 self._consumer(name).apply_member(member_id, value)
                 self._timers.set(name, 0)
+            case GroupKey(name), ShareGroupSaved():
+                self._share(name).apply(value)
+            case MemberKey(name, member_id), ShareMemberSaved():
+                self._share(name).apply_member(member_id, value)
+                self._timers.set(name, 0)
             case MemberKey(name, member_id), None:
                 group = self._groups.get(name)
-                if isinstance(group, MixedGroup):
+                if isinstance(group, MixedGroup | ShareGroup):
                     group.apply_member(member_id, None)
             case GroupKey(name), None:
                 self._forget(name)
@@ -450,18 +520,25 @@ class Groups:
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────
 
-    def _existing(self, name: str) -> Group:
+    def _readers(self, name: str) -> ReadersGroup | None:
+        """Return a group if it exists; raises UnknownGroup for a share group."""
         group = self._groups.get(name)
-        if group is None:
-            raise UnknownGroup(f"there is no group {name!r}")
+        if isinstance(group, ShareGroup):
+            raise UnknownGroup("this is a share group")
         return group
 
-    def _joined_group(self, name: str) -> Group:
+    def _check_no_readers(self, name: str) -> None:
+        """Raise UnknownGroup if a group that is no share group has this name."""
+        group = self._groups.get(name)
+        if isinstance(group, ClassicGroup | MixedGroup) or self._pending.places_of(name):
+            raise UnknownGroup("this is not a share group")
+
+    def _joined_group(self, name: str) -> ReadersGroup:
         if not name:
             raise InvalidGroup("the group's name is empty")
         group = self._groups.get(name)
-        if group is None:
-            raise UnknownMember("the group does not exist, so it has no members")
+        if group is None or isinstance(group, ShareGroup):
+            raise UnknownMember("the group has no such members")
         return group
 
     def _made(self, name: str) -> ClassicGroup:
@@ -486,6 +563,12 @@ class Groups:
             group = self._groups[name] = MixedGroup(name, self._config, self._room)
         return group
 
+    def _share(self, name: str) -> ShareGroup:
+        group = self._groups.get(name)
+        if not isinstance(group, ShareGroup):
+            group = self._groups[name] = ShareGroup(name, self._config, self._room)
+        return group
+
     def _measure(self, name: str) -> None:
         group = self._groups.get(name)
         self._room.note(name, 0 if group is None else group.bytes)
@@ -494,7 +577,7 @@ class Groups:
         match self._groups.get(name):
             case ClassicGroup() as group:
                 group.apply(NO_GENERATION)
-            case MixedGroup() as group:
+            case MixedGroup() | ShareGroup() as group:
                 group.apply(None)
 
     def _look_after(self, group: Group, now: Now) -> None:

@@ -1,7 +1,7 @@
 """Resources with settings, and the description of a setting, shared by the config handlers.
 
-This module covers topics and groups. Brokers are in `server/admin/broker_settings.py`, loggers in
-`server/admin/loggers.py`.
+This module covers topics. Brokers are in `server/admin/broker_settings.py`, groups in
+`server/admin/group_settings.py`, loggers in `server/admin/loggers.py`.
 """
 
 from collections import Counter
@@ -12,7 +12,6 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.dynamic_settings import default_name
 from kafkaesque.machines.catalog.broker_settings import ALL_BROKERS
 from kafkaesque.machines.catalog.catalog import Topic
@@ -50,6 +49,7 @@ class Source(IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     BROKER_LOGGER = 6
+    GROUP = 8
 
 
 class SettingType(IntEnum):
@@ -115,15 +115,6 @@ def default_synonyms(name: str, broker: Broker, set_here: SetHere) -> list[Synon
     if static != default:
         found.append((own, static, Source.STATIC_BROKER))
     return [*found, (own, default, Source.DEFAULT)]
-
-
-def group_settings(config: GroupConfig) -> list[Setting]:
-    """Return the settings of a group whose coordinator assigns: always the broker's."""
-    known = {
-        "consumer.heartbeat.interval.ms": config.consumer_heartbeat_ms,
-        "consumer.session.timeout.ms": config.consumer_session_timeout_ms,
-    }
-    return [fixed(name, str(ms), SettingType.INT, Source.DEFAULT) for name, ms in known.items()]
 
 
 def repeated_in(names: Iterable[object]) -> Set[object]:

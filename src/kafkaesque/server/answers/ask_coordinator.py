@@ -29,7 +29,7 @@ async def ask_transaction(session: Session, command: OfTransaction[A]) -> A:
     """Ask the coordinator of a transactional id, as its producer."""
     coordinators = session.broker.transactions.coordinators
     found: TransactionCoordinator = coordinators.of(command.transactional_id)
-    return await _answer(lambda to: found.ask(command, to, session.connection))
+    return await answered(lambda to: found.ask(command, to, session.connection))
 
 
 async def ask_sink(session: Session, command: OfSink[A]) -> A:
@@ -42,15 +42,16 @@ async def ask_coordinator(
     session: Session, coordinator: Coordinator[Any], command: Command[A]
 ) -> A:
     """Ask one coordinator."""
-    return await _answer(lambda to: coordinator.ask(command, to))
+    return await answered(lambda to: coordinator.ask(command, to))
 
 
 async def ask_desk(session: Session, check: Check) -> int:
     """Ask whether a producer may write; returns the number of its transaction."""
-    return await _answer(lambda to: session.broker.transactions.desk.check(check, to))
+    return await answered(lambda to: session.broker.transactions.desk.check(check, to))
 
 
-async def _answer(ask: Callable[[Callable[[A | KafkaesqueError], None]], None]) -> A:
+async def answered(ask: Callable[[Callable[[A | KafkaesqueError], None]], None]) -> A:
+    """Ask with a callback, and wait for the answer; raises it if it is an error."""
     future: asyncio.Future[A | KafkaesqueError] = asyncio.get_running_loop().create_future()
 
     def reply(answer: A | KafkaesqueError) -> None:

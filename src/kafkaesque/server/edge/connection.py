@@ -25,8 +25,8 @@ from kafkaesque.types import Buffer
 
 log = logging.getLogger(__name__)
 
-FETCH_KEY = 1
-"""Responses of this API are so large that each waits until all earlier ones are sent."""
+LARGE_KEYS = frozenset({1, 78})
+"""Responses of Fetch and ShareFetch are so large that each waits until earlier ones are sent."""
 
 QUIET_MS = 250
 """A client silent for this long does not wait for a response that is in transit."""
@@ -157,6 +157,7 @@ class Connection(asyncio.BufferedProtocol):
         for call in calls or ():
             if call.awaited is not None:
                 call.awaited.cancel()
+        self._requests.lost()
 
     def pause_writing(self) -> None:
         """Note that the client does not read: responses pile up here."""
@@ -272,9 +273,9 @@ class Connection(asyncio.BufferedProtocol):
         while frames and calls is not None and self._is_writable:
             frame = frames[0]
             key = _KEY.unpack_from(frame)[0] if len(frame) >= _KEY.size else -1
-            if len(calls) >= requests_pending_max or (calls and key == FETCH_KEY):
+            if len(calls) >= requests_pending_max or (calls and key in LARGE_KEYS):
                 self._answer_now()
-                if len(calls) >= requests_pending_max or (calls and key == FETCH_KEY):
+                if len(calls) >= requests_pending_max or (calls and key in LARGE_KEYS):
                     break
                 continue
             frames.popleft()

@@ -107,6 +107,12 @@ class Requests:
             route.handle(request, route.version, session), self._turn, finish
         )
 
+    def lost(self) -> None:
+        """Tell those who keep something for this connection that it is lost."""
+        for callback in tuple(self._session.when_lost.values()):
+            callback()
+        self._session.when_lost.clear()
+
     def _find_lane(
         self,
         data: memoryview,

@@ -1,10 +1,11 @@
-"""AlterConfigs: replace all settings of a topic or broker; the others get their defaults."""
+"""AlterConfigs: replace all settings of a topic, broker or group; the others get their defaults."""
 
 from functools import partial
 
 from kafkaesque.errors import InvalidSetting
 from kafkaesque.server.admin.broker_settings import replace_settings
 from kafkaesque.server.admin.config_changes import altered
+from kafkaesque.server.admin.group_settings import replace_group_settings
 from kafkaesque.server.admin.resources import ResourceType, check_unique
 from kafkaesque.server.requests.callback_waits import carried_out
 from kafkaesque.server.requests.errors import InvalidRequest
@@ -15,6 +16,8 @@ from kafkaesque.wire.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+
+_REPLACEABLE = frozenset({ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP})
 
 
 async def handle(
@@ -37,7 +40,7 @@ async def handle(
 
 async def _replace(resource: AlterConfigsResource, *, session: Session, is_dry_run: bool) -> None:
     broker, name = session.broker, resource.resource_name
-    if resource.resource_type not in (ResourceType.TOPIC, ResourceType.BROKER):
+    if resource.resource_type not in _REPLACEABLE:
         kind = resource.resource_type
         raise InvalidRequest(f"settings of resource type {kind} cannot be replaced as a whole")
     check_unique([config.name for config in resource.configs], "setting")
@@ -48,6 +51,8 @@ async def _replace(resource: AlterConfigsResource, *, session: Session, is_dry_r
         settings[config.name] = config.value
     if resource.resource_type == ResourceType.BROKER:
         await replace_settings(broker, name, settings, is_dry_run=is_dry_run)
+    elif resource.resource_type == ResourceType.GROUP:
+        await replace_group_settings(broker, name, settings, is_dry_run=is_dry_run)
     elif is_dry_run:
         broker.catalog.set_settings(name, settings)
     else:

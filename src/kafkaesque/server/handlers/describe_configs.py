@@ -10,12 +10,12 @@ from kafkaesque.server.admin.broker_settings import (
     settings_of_other,
 )
 from kafkaesque.server.admin.drain_setting import node_named
+from kafkaesque.server.admin.group_settings import group_settings
 from kafkaesque.server.admin.loggers import logger_settings
 from kafkaesque.server.admin.resources import (
     ResourceType,
     Setting,
     described,
-    group_settings,
 )
 from kafkaesque.server.requests.addresses import shown
 from kafkaesque.server.requests.errors import InvalidRequest, code_of, message_of
@@ -85,7 +85,7 @@ def _settings(resource: DescribeConfigsResource, session: Session) -> Sequence[S
             check_is_this(session.broker, name)
             return logger_settings()
         case ResourceType.GROUP:
-            return group_settings(session.broker.config.groups)
+            return group_settings(session.broker, name)
         case other:
             raise InvalidRequest(f"resource type {other} has no settings")
 

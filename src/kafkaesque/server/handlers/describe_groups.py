@@ -28,7 +28,7 @@ MISSING_IS_ERROR_SINCE = 6
 async def handle(
     request: DescribeGroupsRequest, version: int, session: Session
 ) -> DescribeGroupsResponse:
-    """Describe each group independently; an unknown one is reported as dead."""
+    """Describe each group independently; unknown ones and share groups are reported as dead."""
     # Each group once, however often it is named: its members' metadata may take megabytes.
     names = dict.fromkeys(request.groups)
     groups = [await _describe(name, version, session) for name in names]
@@ -46,12 +46,13 @@ async def _describe(name: str, version: int, session: Session) -> DescribedGroup
         found = await ask_group(session, name, DescribeGroups(groups=(name,)))
     except GroupError as error:
         return _without_members(name, "", code_of(error), message_of(error))
-    if found.groups and found.groups[0].consumers is not None:
-        return _described(_in_old_form(found.groups[0], found.groups[0].consumers, session))
-    if found.groups:
-        return _described(found.groups[0])
+    view = next((one for one in found.groups if one.shares is None), None)
+    if view is not None and view.consumers is not None:
+        return _described(_in_old_form(view, view.consumers, session))
+    if view is not None:
+        return _described(view)
     if version >= MISSING_IS_ERROR_SINCE:
-        message = message_of(UnknownGroup(f"there is no group {name}"))
+        message = message_of(UnknownGroup(f"there is no consumer group {name}"))
         return _without_members(name, GroupState.DEAD, ErrorCode.GROUP_ID_NOT_FOUND, message)
     return _without_members(name, GroupState.DEAD, ErrorCode.NONE, None)
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: change single settings of topics, brokers and loggers."""
+"""IncrementalAlterConfigs: change single settings of topics, brokers, groups and loggers."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -8,6 +8,7 @@ from kafkaesque.errors import InvalidSetting
 from kafkaesque.server.admin.broker_settings import alter_broker, check_is_this
 from kafkaesque.server.admin.config_changes import altered
 from kafkaesque.server.admin.config_operation import Operation, edited
+from kafkaesque.server.admin.group_settings import alter_group
 from kafkaesque.server.admin.loggers import alter_loggers
 from kafkaesque.server.admin.resources import ResourceType, check_unique
 from kafkaesque.server.requests.callback_waits import carried_out
@@ -51,6 +52,9 @@ async def _alter(resource: AlterConfigsResource, *, session: Session, is_dry_run
         case ResourceType.BROKER_LOGGER:
             check_is_this(broker, name)
             alter_loggers(resource.configs, is_dry_run=is_dry_run)
+            return
+        case ResourceType.GROUP:
+            await alter_group(broker, name, resource.configs, is_dry_run=is_dry_run)
             return
         case ResourceType.TOPIC:
             pass

@@ -1,4 +1,4 @@
-"""ListConfigResources: the topics, brokers and loggers, which have settings."""
+"""ListConfigResources: what has settings: topics, brokers and loggers, and groups with some."""
 
 from collections.abc import Iterator
 
@@ -38,3 +38,5 @@ def _all(broker: Broker) -> Iterator[ConfigResource]:
     for kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         for node in nodes_of(broker):
             yield ConfigResource(resource_name=str(node), resource_type=kind)
+    for name in sorted(broker.committed_catalog.machine.group_settings):
+        yield ConfigResource(resource_name=name, resource_type=ResourceType.GROUP)

@@ -1,4 +1,4 @@
-"""ListGroups: every consumer group that this broker coordinates."""
+"""ListGroups: every group that this broker coordinates."""
 
 from kafkaesque.errors import GroupError, NotCoordinator
 from kafkaesque.machines.groups.group_commands import DescribeGroups, GroupView
@@ -16,6 +16,8 @@ CLASSIC = "classic"
 """The type of groups whose members assign."""
 CONSUMER = "consumer"
 """The type of groups whose coordinator assigns."""
+SHARE = "share"
+"""The type of groups whose members read partitions together."""
 
 
 async def handle(request: ListGroupsRequest, version: int, session: Session) -> ListGroupsResponse:
@@ -52,4 +54,6 @@ async def handle(request: ListGroupsRequest, version: int, session: Session) -> 
 
 
 def _type(view: GroupView) -> str:
+    if view.shares is not None:
+        return SHARE
     return CLASSIC if view.consumers is None else CONSUMER

@@ -15,6 +15,7 @@ from kafkaesque.server.edge.edge import Edge
 from kafkaesque.server.http.cluster_metrics import CLUSTER_METRICS
 from kafkaesque.server.http.http import Page
 from kafkaesque.server.http.metric import Metric, Samples, one
+from kafkaesque.server.http.share_metrics import SHARE_METRICS
 from kafkaesque.wire.apis import APIS
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ METRICS: tuple[Metric, ...] = (
         read=lambda edge: (((name,), edge.event_counts.get(name, 0)) for name in EVENTS),
     ),
     *CLUSTER_METRICS,
+    *SHARE_METRICS,
 )
 
 

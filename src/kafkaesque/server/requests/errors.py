@@ -6,9 +6,11 @@ from kafkaesque import errors
 from kafkaesque.broker.fetch import InconsistentTopicId
 from kafkaesque.broker.machine_hosting.coordinator import CoordinatorLoading
 from kafkaesque.broker.partition import partition_errors
+from kafkaesque.broker.queues import share_sessions
 from kafkaesque.log import errors as log_errors
 from kafkaesque.machines.catalog import catalog_errors
 from kafkaesque.machines.groups import group_errors
+from kafkaesque.machines.queues import queue_errors
 from kafkaesque.machines.transactions import transaction_errors
 from kafkaesque.record import errors as batch_errors
 from kafkaesque.wire.error_codes import ErrorCode
@@ -20,6 +22,14 @@ class InvalidRequest(errors.BrokerError):
 
 class InvalidAcks(errors.BrokerError):
     """A producer requested an unknown kind of acknowledgement."""
+
+
+class ShareStateAway(errors.GroupError):
+    """What share groups have done cannot be read or changed now: some of its leaders are away."""
+
+
+class StartOutOfRange(errors.BrokerError):
+    """A share group cannot begin at this offset: the partition does not reach that far."""
 
 
 class NotController(errors.BrokerError):
@@ -36,6 +46,7 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     batch_errors.OversizedBatch: ErrorCode.MESSAGE_TOO_LARGE,
     partition_errors.BatchTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
     log_errors.OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
+    StartOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
     errors.LogError: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.RaftError: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     errors.UnknownTopic: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -67,6 +78,7 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     partition_errors.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     partition_errors.SequenceReused: ErrorCode.UNKNOWN_PRODUCER_ID,
     NotController: ErrorCode.NOT_CONTROLLER,
+    ShareStateAway: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     errors.OutcomeUnknown: ErrorCode.REQUEST_TIMED_OUT,
     group_errors.InvalidGroup: ErrorCode.INVALID_GROUP_ID,
     group_errors.UnknownGroup: ErrorCode.GROUP_ID_NOT_FOUND,
@@ -80,11 +92,21 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     group_errors.InconsistentProtocol: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     group_errors.InvalidSessionTimeout: ErrorCode.INVALID_SESSION_TIMEOUT,
     group_errors.FencedMember: ErrorCode.FENCED_MEMBER_EPOCH,
+    group_errors.InvalidHeartbeat: ErrorCode.INVALID_REQUEST,
     group_errors.StaleMember: ErrorCode.STALE_MEMBER_EPOCH,
     group_errors.UnreleasedInstance: ErrorCode.UNRELEASED_INSTANCE_ID,
     group_errors.UnsupportedAssignor: ErrorCode.UNSUPPORTED_ASSIGNOR,
     group_errors.InvalidExpression: ErrorCode.INVALID_REGULAR_EXPRESSION,
     group_errors.GroupChangesKind: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    share_sessions.ShareSessionUnknown: ErrorCode.SHARE_SESSION_NOT_FOUND,
+    share_sessions.ShareEpochWrong: ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+    share_sessions.ShareSessionsFull: ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+    queue_errors.InvalidRecordState: ErrorCode.INVALID_RECORD_STATE,
+    queue_errors.InvalidAcknowledgement: ErrorCode.INVALID_REQUEST,
+    queue_errors.FencedTerm: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    queue_errors.FencedGeneration: ErrorCode.FENCED_STATE_EPOCH,
+    queue_errors.InvalidShareState: ErrorCode.INVALID_REQUEST,
+    queue_errors.ShareStateFull: ErrorCode.POLICY_VIOLATION,
     errors.NotCoordinator: ErrorCode.NOT_COORDINATOR,
     CoordinatorLoading: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     transaction_errors.InvalidTransactionalId: ErrorCode.INVALID_REQUEST,

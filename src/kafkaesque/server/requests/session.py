@@ -40,6 +40,8 @@ class Session:
     """Closes the connection after the current response."""
     controller_told: Callable[[], None] = ignore
     """Called when the client learns the current controller."""
+    when_lost: dict[object, Callable[[], None]] = field(default_factory=dict, compare=False)
+    """Called when the connection is lost; each caller has a key of its own."""
     _named: list["Session"] = field(default_factory=list, compare=False, repr=False)
     """The session of the last client id: a client rarely changes its id."""
 

@@ -3,7 +3,6 @@
 import pytest
 
 from kafkaesque.broker.queues import share_sessions
-from kafkaesque.broker.queues.share_calls import Place
 from kafkaesque.broker.queues.share_sessions import (
     CLOSING,
     OPENING,
@@ -13,6 +12,7 @@ from kafkaesque.broker.queues.share_sessions import (
     ShareSessionsFull,
     ShareSessionUnknown,
 )
+from kafkaesque.machines.queues.share_records import Place
 
 ME = ("workers", "me")
 YOU = ("workers", "you")

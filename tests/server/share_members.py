@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from kafkaesque.broker.queues.share_calls import Place
+from kafkaesque.machines.queues.share_records import Place
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import split_batches
 from kafkaesque.server.handlers import share_acknowledge, share_fetch

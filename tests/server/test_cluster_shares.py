@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.problems import ProblemKind, problems
-from kafkaesque.broker.queues.share_calls import SHARE_TOPIC, Place, index_of
+from kafkaesque.broker.queues.share_calls import SHARE_TOPIC, index_of
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.queues.share_values import Ack, AckBatch
 from kafkaesque.server.requests.session import Session
@@ -84,7 +84,7 @@ class Cluster:
 
     def state_index(self, index: int) -> int:
         catalog = next(one.broker for one in self.world.able() if one.broker is not None).catalog
-        place: Place = (catalog.topics[TOPIC].topic_id, index)
+        place = (catalog.topics[TOPIC].topic_id, index)
         return index_of(place, catalog.topics[SHARE_TOPIC].partitions)
 
     def state_leader(self, index: int) -> NodeId:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.broker.queues.partition_shares import PartitionShares
-from kafkaesque.broker.queues.share_calls import Place, ShareDesk
+from kafkaesque.broker.queues.share_calls import ShareDesk
 from kafkaesque.broker.queues.share_sessions import ShareSession, ShareSessions
 from kafkaesque.broker.queues.share_settings import ShareSettingsInForce
 from kafkaesque.clock import Clock
 from kafkaesque.errors import NotLeader
+from kafkaesque.machines.queues.share_records import Place
 from kafkaesque.machines.queues.share_tally import ShareTally
 
 ANY_TERM = -1

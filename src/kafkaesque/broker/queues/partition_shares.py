@@ -19,7 +19,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kafkaesque.broker.partition.partition import EMPTY, Partition
-from kafkaesque.broker.queues.share_calls import Place, ShareDesk
+from kafkaesque.broker.queues.share_calls import ShareDesk
 from kafkaesque.broker.queues.share_settings import ShareSettingsInForce
 from kafkaesque.broker.queues.share_spans import Batches
 from kafkaesque.clock import Clock
@@ -39,7 +39,7 @@ from kafkaesque.machines.queues.share_commands import (
     Written,
 )
 from kafkaesque.machines.queues.share_partition import SharePartition
-from kafkaesque.machines.queues.share_records import groups_of
+from kafkaesque.machines.queues.share_records import Place, groups_of
 from kafkaesque.machines.queues.share_tally import ShareTally
 from kafkaesque.machines.queues.share_values import AckBatch, Acquired
 
@@ -361,8 +361,9 @@ class PartitionShares:
 
         The others keep what their members hold: it must not go to two of them.
         """
+        saved = groups_of(records)
         gone = set(self._groups)
-        for group in groups_of(records):
+        for group in saved:
             limits = self._settings.of(group).limits
             found = SharePartition.restored(self.place, group, records, limits, self._tally)
             known = self._groups.get(group)
@@ -373,7 +374,7 @@ class PartitionShares:
                 gone.add(group)
             self._groups[group] = found
             self._forget(group)
-        for group in gone - set(groups_of(records)):
+        for group in gone.difference(saved):
             del self._groups[group]
             self._forget(group)
         return gone

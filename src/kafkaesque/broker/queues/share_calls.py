@@ -14,14 +14,13 @@ from kafkaesque.machines.catalog.catalog import Catalog, Topic
 from kafkaesque.machines.catalog.catalog_commands import Refused, Unknown, to_refusal
 from kafkaesque.machines.queues.share_commands import Adopt, ShareCommand
 from kafkaesque.machines.queues.share_questions import ShareAnswer, ShareAsked, to_error
+from kafkaesque.machines.queues.share_records import Place
 from kafkaesque.machines.queues.share_states import ShareStates
 from kafkaesque.types import NodeId
 
 SHARE_TOPIC = "__share_group_state"
 SHARE_SETTINGS = {"cleanup.policy": "compact"}
 
-Place: TypeAlias = tuple[bytes, int]
-"""A topic's id and a partition."""
 To: TypeAlias = Callable[[Any], None]
 """Gets the answer, or the error."""
 

@@ -7,8 +7,8 @@ member holds belongs to its session: when the session ends, its records are rele
 
 from collections.abc import Callable, Iterable
 
-from kafkaesque.broker.queues.share_calls import Place
 from kafkaesque.errors import BrokerError
+from kafkaesque.machines.queues.share_records import Place
 
 OPENING = 0
 CLOSING = -1

@@ -54,7 +54,7 @@ PlacesSaved: TypeAlias = tuple[tuple[bytes, tuple[int, ...]], ...]
 
 
 def packed(places: Iterable[tuple[bytes, int]]) -> PlacesSaved:
-    """Return partitions as they are written."""
+    """Return partitions by topic, in order."""
     by_topic: defaultdict[bytes, list[int]] = defaultdict(list)
     for topic_id, partition in sorted(places):
         by_topic[topic_id].append(partition)

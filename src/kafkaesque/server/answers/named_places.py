@@ -1,9 +1,9 @@
 """Partitions kept by topic id, grouped by topic with its name, as responses need them."""
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 from kafkaesque.machines.groups.consumer_commands import Place
+from kafkaesque.machines.groups.group_records import packed
 from kafkaesque.server.requests.session import Session
 
 
@@ -11,9 +11,6 @@ def named_places(
     places: Iterable[Place], session: Session
 ) -> list[tuple[bytes, str, tuple[int, ...]]]:
     """Return partitions by topic, with its id and name; deleted topics are left out."""
-    by_topic: defaultdict[bytes, list[int]] = defaultdict(list)
-    for topic_id, index in sorted(places):
-        by_topic[topic_id].append(index)
     catalog = session.broker.catalog
-    found = [(catalog.topic_by_id(topic_id), some) for topic_id, some in by_topic.items()]
-    return [(topic.topic_id, topic.name, tuple(some)) for topic, some in found if topic is not None]
+    found = [(catalog.topic_by_id(topic_id), indexes) for topic_id, indexes in packed(places)]
+    return [(topic.topic_id, topic.name, indexes) for topic, indexes in found if topic is not None]

@@ -8,13 +8,13 @@ from typing import Protocol
 from kafkaesque.broker.fetch import slots_of
 from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.broker.queues.partition_shares import PartitionShares
-from kafkaesque.broker.queues.share_calls import Place
 from kafkaesque.broker.queues.share_sessions import OPENING, ShareSession
 from kafkaesque.errors import KafkaesqueError, OutcomeUnknown, UnknownTopic
 from kafkaesque.machines.catalog.catalog_errors import UnsupportedLevel
 from kafkaesque.machines.catalog.features import SHARE_VERSION
 from kafkaesque.machines.groups.group_errors import InvalidGroup
 from kafkaesque.machines.queues.queue_errors import InvalidAcknowledgement
+from kafkaesque.machines.queues.share_records import Place
 from kafkaesque.machines.queues.share_values import Ack, AckBatch
 from kafkaesque.server.requests.coroutine_runner import Moment
 from kafkaesque.server.requests.errors import InvalidRequest

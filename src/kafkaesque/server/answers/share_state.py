@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
-from kafkaesque.broker.queues.share_calls import SHARE_TOPIC, Place, index_of
+from kafkaesque.broker.queues.share_calls import SHARE_TOPIC, index_of
 from kafkaesque.errors import NotCoordinator, OutcomeUnknown
 from kafkaesque.machines.catalog.catalog import Topic
 from kafkaesque.machines.groups.group_commands import DescribeGroups, GroupView
@@ -25,6 +25,7 @@ from kafkaesque.machines.queues.share_commands import (
     ShareOffsets,
     ShareStart,
 )
+from kafkaesque.machines.queues.share_records import Place
 from kafkaesque.server.answers.ask_coordinator import answered, ask_group
 from kafkaesque.server.answers.partition_ends import Began, terms_of
 from kafkaesque.server.requests.callback_waits import (

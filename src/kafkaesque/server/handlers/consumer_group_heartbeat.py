@@ -1,6 +1,5 @@
 """ConsumerGroupHeartbeat: join, stay, release partitions or leave; returns the assignment."""
 
-from collections import defaultdict
 from collections.abc import Set
 
 from kafkaesque.errors import GroupError
@@ -11,6 +10,7 @@ from kafkaesque.machines.groups.consumer_commands import (
     Place,
     TopicsKnown,
 )
+from kafkaesque.machines.groups.group_records import packed
 from kafkaesque.server.answers.ask_coordinator import ask_group
 from kafkaesque.server.requests.errors import code_of, message_of
 from kafkaesque.server.requests.session import Session
@@ -98,13 +98,10 @@ def _command(request: ConsumerGroupHeartbeatRequest, session: Session) -> Consum
 
 
 def _assignment(places: Set[Place]) -> ConsumerGroupHeartbeatAssignment:
-    by_topic: defaultdict[bytes, list[int]] = defaultdict(list)
-    for topic_id, index in sorted(places):
-        by_topic[topic_id].append(index)
     return ConsumerGroupHeartbeatAssignment(
         topic_partitions=tuple(
-            ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=tuple(some))
-            for topic_id, some in by_topic.items()
+            ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=indexes)
+            for topic_id, indexes in packed(places)
         )
     )
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Set
 
-from kafkaesque.broker.queues.share_calls import Place
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.machines.queues.share_records import Place
 from kafkaesque.server.answers.share_state import (
     check_is_empty,
     delete_state,

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from kafkaesque.broker.queues.share_calls import Place
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog.catalog import Topic
 from kafkaesque.machines.queues.share_commands import ShareStart
+from kafkaesque.machines.queues.share_records import Place
 from kafkaesque.server.answers.named_places import named_places
 from kafkaesque.server.answers.partition_ends import Named, ends_of
 from kafkaesque.server.answers.share_state import share_group, starts_of, topics_named

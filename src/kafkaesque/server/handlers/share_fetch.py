@@ -4,9 +4,9 @@ import asyncio
 from functools import partial
 
 from kafkaesque.broker.queues.partition_shares import NOTHING, PartitionShares, Taken
-from kafkaesque.broker.queues.share_calls import Place
 from kafkaesque.broker.queues.share_sessions import CLOSING, ShareSession
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.queues.share_records import Place
 from kafkaesque.server.answers.leader_hints import Hints
 from kafkaesque.server.answers.share_requests import (
     Acks,

@@ -1,10 +1,10 @@
 """ShareGroupHeartbeat: join a share group, stay in it or leave; returns the assignment."""
 
-from collections import defaultdict
 from collections.abc import Set
 
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.groups.consumer_commands import Place, TopicsKnown
+from kafkaesque.machines.groups.group_records import packed
 from kafkaesque.machines.groups.share_commands import ShareHeartbeat
 from kafkaesque.server.answers.ask_coordinator import ask_group
 from kafkaesque.server.answers.share_requests import check_is_served
@@ -64,12 +64,9 @@ def _command(request: ShareGroupHeartbeatRequest, session: Session) -> ShareHear
 
 
 def _assignment(places: Set[Place]) -> ShareGroupHeartbeatAssignment:
-    by_topic: defaultdict[bytes, list[int]] = defaultdict(list)
-    for topic_id, index in sorted(places):
-        by_topic[topic_id].append(index)
     return ShareGroupHeartbeatAssignment(
         topic_partitions=tuple(
-            ShareGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=tuple(some))
-            for topic_id, some in by_topic.items()
+            ShareGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=indexes)
+            for topic_id, indexes in packed(places)
         )
     )

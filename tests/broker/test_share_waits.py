@@ -1,4 +1,4 @@
-"""How long share groups wait for the coordinator of their state, and who is told."""
+"""How long share groups wait for the coordinator of their state, and who notices."""
 
 import pytest
 

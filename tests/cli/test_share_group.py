@@ -1,4 +1,4 @@
-"""`kafkaesque group` with a share group, against a broker that says what it is told to say."""
+"""`kafkaesque group` with a share group, against a broker with scripted answers."""
 
 import json
 from typing import Any

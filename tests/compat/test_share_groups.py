@@ -96,6 +96,7 @@ def taken(
     return values
 
 
+@pytest.mark.requirement("PAT-1")
 def test_every_record_is_delivered_once_to_one_of_two_members(broker: BrokerProcess) -> None:
     make_topic(broker, 2)
     set_group(broker, share_auto_offset_reset="earliest")
@@ -111,6 +112,7 @@ def test_every_record_is_delivered_once_to_one_of_two_members(broker: BrokerProc
     assert seen == Counter(range(1000))
 
 
+@pytest.mark.requirement("PAT-1")
 def test_a_settled_record_does_not_come_again_and_a_released_one_does(
     broker: BrokerProcess,
 ) -> None:

@@ -33,7 +33,7 @@ from tests.machines.test_catalog_moves import a_broker
 
 
 class Desk:
-    """The decider on broker 1, and what it is told of the others."""
+    """The decider on broker 1, and what it knows of the others."""
 
     def __init__(self, brokers: int, *, away: Collection[NodeId] = ()) -> None:
         self.end = 40

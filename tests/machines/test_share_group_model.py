@@ -56,7 +56,7 @@ class ShareModel(RuleBasedStateMachine):
         assert answer.epoch == after.epoch == self.desk.shares.epoch
         assert after.assigned == after.target, "it reads its target at once"
         if epoch == JOINING:
-            assert answer.assigned is not None, "who joins is told everything"
+            assert answer.assigned is not None, "a joining member gets its whole assignment"
         elif answer.assigned is not None and member is not None and epoch == member.epoch:
             assert answer.assigned != member.assigned, "told what it knows"
         if not is_lost:

@@ -109,7 +109,7 @@ CLUSTER_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="a refusal is told before what it is based on is committed",
+        name="a refusal is answered before its cause is committed",
         target="kafkaesque.broker.machine_hosting.coordinator:Coordinator._carry_out",
         old="self._host.when_committed(done)",
         new="done(Outcome.COMMITTED)",
